@@ -1,0 +1,4 @@
+"""The reference as a model uses it: torch modules that follow their input's dtype and device.
+
+Twin of `solutions.with_numpy`, where the same mathematics is written as the papers print it.
+"""

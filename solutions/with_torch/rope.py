@@ -1,0 +1,125 @@
+"""Rotary position embedding as a model uses it: a module without weights, buffers or memory.
+
+Why: rotating q and k in torch goes wrong where dtypes do, so angles are built in float64 on every
+call and nothing that `.bfloat16()` or autocast could degrade is stored. "RoFormer" is Su et al.
+(2021), arXiv:2104.09864.
+"""
+
+import math
+from typing import SupportsIndex
+
+import torch
+from torch import Tensor, nn
+
+
+def rope_angles(positions: Tensor, dim: int, base: float = 10000.0) -> Tensor:
+    """Angle m·base^(−2i/dim) of each pair i at each position m (RoFormer, eq. 15).
+
+    Shapes: positions any; result positions.shape + (dim/2,).
+    Dtype: float64 on CPU and CUDA. Elsewhere (MPS has no float64) float32, with the frequencies
+        still computed in float64, on the CPU.
+    Units: positions in tokens, angles in radians.
+
+    >>> rope_angles(torch.tensor([0, 1]), dim=4)
+    tensor([[0.0000, 0.0000],
+            [1.0000, 0.0100]], dtype=torch.float64)
+    """
+    device = positions.device
+    has_float64 = device.type in ("cpu", "cuda")
+    dtype = torch.float64 if has_float64 else torch.float32
+    i = torch.arange(dim // 2, dtype=torch.float64, device=device if has_float64 else "cpu")
+    frequencies = base ** (-2 * i / dim)
+    # An elementwise product: autocast would run a matrix product of the two in half precision.
+    return positions.to(dtype)[..., None] * frequencies.to(dtype).to(device)
+
+
+def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+    """Rotate the pairs of x in float32 or better, and return to the dtype of x in one last cast.
+
+    Shapes: x (..., dim); cos and sin broadcast against (..., dim/2); result like x.
+    Dtype and device: those of x, wherever the tables were made.
+    Layout: "interleaved" pairs coordinates (2i, 2i + 1), "half" pairs (i, i + dim/2).
+
+    >>> cos, sin = torch.tensor([0.0, 1.0]), torch.tensor([1.0, 0.0])
+    >>> rotate_pairs(torch.tensor([1, 2, 3, 4], dtype=torch.bfloat16), cos, sin, "half")
+    tensor([-3.,  2.,  1.,  4.], dtype=torch.bfloat16)
+    """
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    cos, sin = (table.to(dtype).to(x.device) for table in (cos, sin))  # cast, then move: see MPS
+    half = x.shape[-1] // 2
+    # [x0 x1 x2 x3] → half: columns [x0 x2], [x1 x3]; interleaved: rows [x0 x1], [x2 x3]
+    grid, pair_axis = ((2, half), -2) if layout == "half" else ((half, 2), -1)
+    a, b = x.to(dtype).unflatten(-1, grid).unbind(pair_axis)
+    rotated = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=pair_axis)
+    return rotated.flatten(-2).to(x.dtype)
+
+
+class RotaryEmbedding(nn.Module):
+    """Rotate the queries and keys of all heads by their positions (RoFormer, eq. 14–16).
+
+    Twin of the NumPy `apply_rope`, with nothing to train and an empty state_dict.
+
+    Shapes: `forward(q, k, positions)` takes q (batch, heads, seq, head_dim), k the same with as
+        many heads or fewer (grouped queries: a divisor of heads), and positions (seq,), shared by
+        the batch, or (batch, seq). It returns (q_rotated, k_rotated), shaped like q and k.
+    Dtype: floating. Results keep the dtype and device of q and k, also under autocast. Angles,
+        sines and cosines are computed in float32 or better, whatever the dtype of q, and also
+        after the module, or a parent that holds it, was cast.
+    Units: positions in tokens; integers or floats.
+    Layout: "half" pairs coordinates (i, i + head_dim/2), "interleaved" pairs (2i, 2i + 1).
+    Raises: ValueError, at construction, when `head_dim` is not a positive even integer, `base`
+        not a finite number above 0, or `layout` neither of the two; in `forward`, when shapes do
+        not go together or dtypes are not as above.
+
+    >>> rope = RotaryEmbedding(head_dim=4)
+    >>> q = torch.tensor([1.0, 0.5, -0.5, 2.0]).reshape(1, 1, 1, 4)
+    >>> q_rotated, k_rotated = rope(q, q, torch.tensor([5]))
+    >>> q_rotated.flatten()
+    tensor([-0.1958,  0.3994, -1.1008,  2.0225])
+    """
+
+    def __init__(self, head_dim: int, base: float = 10000.0, layout: str = "half") -> None:
+        super().__init__()
+        if not isinstance(head_dim, SupportsIndex) or head_dim <= 0 or head_dim % 2:
+            raise ValueError(
+                f"head_dim must be a positive even integer, got {head_dim!r}; "
+                f"coordinates turn in pairs"
+            )
+        if not 0 < base < math.inf:
+            raise ValueError(f"base must be finite and above 0, got {base!r}; 10000.0 is usual")
+        if layout not in ("interleaved", "half"):
+            raise ValueError(
+                f"layout must be 'interleaved' or 'half', got {layout!r}; "
+                f"take the one that the weights were trained with"
+            )
+        self.head_dim = head_dim
+        self.base = base
+        self.layout = layout
+
+    def forward(self, q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        for name, x in (("q", q), ("k", k)):
+            if x.ndim != 4 or x.shape[-1] != self.head_dim or not x.is_floating_point():
+                raise ValueError(
+                    f"{name} must be floating, (batch, heads, seq, {self.head_dim}), "
+                    f"got {x.dtype} {tuple(x.shape)}; split the heads before rotating"
+                )
+        batch, heads, seq, _ = q.shape
+        if k.shape[0] != batch or k.shape[2] != seq or not k.shape[1] or heads % k.shape[1]:
+            raise ValueError(
+                f"k must have the batch and seq of q and a number of heads that divides q's, "
+                f"got q {tuple(q.shape)} and k {tuple(k.shape)}; rotate before you repeat keys"
+            )
+        if tuple(positions.shape) not in ((seq,), (batch, seq)):
+            raise ValueError(
+                f"positions must be ({seq},) or ({batch}, {seq}), got {tuple(positions.shape)}; "
+                f"give one position per token"
+            )
+        if positions.dtype == torch.bool or positions.is_complex():
+            raise ValueError(
+                f"positions must be integers or floats, got {positions.dtype}; "
+                f"count the tokens with torch.arange"
+            )
+        angles = rope_angles(positions, self.head_dim, self.base)
+        angles = angles.unsqueeze(-3)  # an axis for the heads, which all turn alike
+        cos, sin = angles.cos(), angles.sin()
+        return rotate_pairs(q, cos, sin, self.layout), rotate_pairs(k, cos, sin, self.layout)
