@@ -1,0 +1,54 @@
+"""Fixtures shared by the tests.
+
+The browser is looked for once, in one place, so that every test of a page uses the same one.
+"""
+
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+NO_BROWSER = (
+    "NO BROWSER: tests of the interactive pages do not run. Install one with "
+    "'apt-get install chromium' or '.venv/bin/playwright install chromium', "
+    "or set COURSE_CHROMIUM to the path of a Chromium or Chrome."
+)
+
+
+def chromium_executable(bundled: str) -> str | None:
+    """The browser to test with: COURSE_CHROMIUM, the system's own, or Playwright's (`bundled`)."""
+    if chosen := os.environ.get("COURSE_CHROMIUM"):
+        if not Path(chosen).is_file():
+            raise FileNotFoundError(f"COURSE_CHROMIUM names no file: {chosen}")
+        return chosen
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    return bundled if Path(bundled).is_file() else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks every test that asks for the browser, so that `-m "not browser"` leaves them out."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[object]:
+    """A headless Chromium (Playwright's `Browser`); skips with the cure where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason=NO_BROWSER)
+    with playwright.sync_playwright() as driver:
+        executable = chromium_executable(driver.chromium.executable_path)
+        if executable is None:
+            warnings.warn(NO_BROWSER, stacklevel=1)
+            pytest.skip(NO_BROWSER)
+        chromium = driver.chromium.launch(
+            executable_path=executable,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield chromium
+        chromium.close()
