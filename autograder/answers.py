@@ -1,0 +1,150 @@
+"""What a check sees of an answer: names to call, objects to use, and a record of all outcomes.
+
+A check is written once and runs over the student's functions in a notebook, over a stand-in for a
+sandboxed process, over the reference and over every misconception: each is an `Answers` around a
+runner that executes one request and returns plain data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+REQUEST_KINDS = ("call", "use", "method", "get", "cast")
+
+
+class StudentError(Exception):
+    """The answer raised. `types` names the exception's class and its bases, nearest first."""
+
+    def __init__(self, types: tuple[str, ...], message: str) -> None:
+        self.types = types or ("Exception",)
+        self.message = message
+        super().__init__(f"{self.types[0]}: {message}")
+
+
+@dataclass(frozen=True)
+class Handle:
+    """An object that stays where the answer lives; only its number crosses."""
+
+    number: int
+    type_name: str = "object"
+
+
+@dataclass
+class Outcome:
+    """One answer to one request: a value, or an error."""
+
+    value: Any = None
+    error: StudentError | None = None
+
+
+class Runner(Protocol):
+    """Executes one request where the answer lives."""
+
+    def run(self, request: dict[str, Any]) -> Any: ...
+
+
+class Answers:
+    """The names of one answer: `student.apply_rope(x, positions)`.
+
+    Calls return plain data (NumPy arrays, torch tensors, numbers, tuples), or an `Instance` for
+    anything else, such as an object of the student's class. What the answer raises arrives as
+    `StudentError`. `trace` lists every outcome in order.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._autocast: str | None = None
+        self.trace: list[Outcome] = []
+
+    def __getattr__(self, name: str) -> Answer:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Answer(self, name)
+
+    @contextlib.contextmanager
+    def autocast(self, dtype: str) -> Iterator[None]:
+        """Requests inside run under `torch.autocast` to this dtype (`"bfloat16"`)."""
+        self._autocast = dtype
+        try:
+            yield
+        finally:
+            self._autocast = None
+
+    def _send(self, **request: Any) -> Any:
+        request = _plain(request)
+        if self._autocast is not None:
+            request["autocast"] = self._autocast
+        try:
+            value = self._runner.run(request)
+        except StudentError as error:
+            self.trace.append(Outcome(error=error))
+            raise
+        self.trace.append(Outcome(value=value))
+        return self._wrap(value)
+
+    def _wrap(self, value: Any) -> Any:
+        if isinstance(value, Handle):
+            return Instance(self, value)
+        if isinstance(value, tuple):
+            return tuple(self._wrap(item) for item in value)
+        return value
+
+
+class Answer:
+    """One name of an answer, ready to be called."""
+
+    def __init__(self, answers: Answers, name: str) -> None:
+        self._answers = answers
+        self.name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._answers._send(kind="call", name=self.name, args=args, kwargs=kwargs)
+
+    def with_inputs(self, *args: Any, **kwargs: Any) -> tuple[Any, tuple[Any, ...]]:
+        """(value, the positional inputs as they are after the call): shows a change in place."""
+        return self._answers._send(
+            kind="call", name=self.name, args=args, kwargs=kwargs, return_inputs=True
+        )
+
+
+class Instance:
+    """An object of the student's, used from afar."""
+
+    def __init__(self, answers: Answers, handle: Handle) -> None:
+        self._answers = answers
+        self.handle = handle
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._answers._send(kind="use", on=self, args=args, kwargs=kwargs)
+
+    def with_inputs(self, *args: Any, **kwargs: Any) -> tuple[Any, tuple[Any, ...]]:
+        """(value, the positional inputs as they are after the call): shows a change in place."""
+        return self._answers._send(
+            kind="use", on=self, args=args, kwargs=kwargs, return_inputs=True
+        )
+
+    def method(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method: `cache.method("append", k, v)`; `"__len__"` for `len(cache)`."""
+        return self._answers._send(kind="method", on=self, name=name, args=args, kwargs=kwargs)
+
+    def get(self, name: str) -> Any:
+        """Read an attribute: `cache.get("keys")`."""
+        return self._answers._send(kind="get", on=self, name=name)
+
+    def cast(self, dtype: str, *, through_parent: bool = False) -> None:
+        """`module.to(dtype)`, or the same of a parent module that holds it."""
+        self._answers._send(kind="cast", on=self, dtype=dtype, through_parent=through_parent)
+
+
+def _plain(value: Any) -> Any:
+    """Instances among the arguments become their handles."""
+    if isinstance(value, Instance):
+        return value.handle
+    if isinstance(value, tuple | list):
+        return type(value)(_plain(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value

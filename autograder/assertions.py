@@ -1,0 +1,219 @@
+"""The words in which checks compare: each failure tells index, both values and the largest error.
+
+Everything here survives any answer at all (wrong types, NaN, ragged lists), because a fault of the
+grader must never become a student's zero, nor a student's fault the grader's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .answers import Answers, Instance, StudentError
+
+NOT_WRITTEN = "NotImplementedError"
+NO_ANSWER = {NOT_WRITTEN, "NameError", "Gone"}  # there is none, or its process has died
+
+
+class CheckFailed(AssertionError):
+    """The answer does not behave as the check says.
+
+    `message` can be shown to anyone; `values` holds numbers and indices, which are withheld when
+    the check is hidden.
+    """
+
+    def __init__(self, message: str, values: str = "") -> None:
+        self.message = message
+        self.values = values
+        super().__init__(f"{message} {values}".strip())
+
+
+def tolerance(
+    dtype: Any, *, angle: float = 0.0, scale: float = 1.0, angle_dtype: Any = "float64"
+) -> float:
+    """Absolute error that a correct program may have.
+
+    Rounding to `dtype` costs a few units in the last place of values up to `scale`; an angle of
+    `angle` radians held in `angle_dtype` is off by a few units in its last place, and sine and
+    cosine move by as much as their angle does. The factor 16 leaves room for other orders of
+    evaluation (`exp(-log(base)·…)` for a power).
+    """
+    return 16 * scale * (_eps(dtype) + _eps(angle_dtype) * (1 + abs(float(angle))))
+
+
+def close(actual: Any, expected: Any, atol: float, *, what: str = "the result") -> None:
+    """`actual` has the shape of `expected` and lies within `atol` of it everywhere."""
+    want = as_array(expected, "the expected value")
+    got = shaped(actual, want.shape, what=what)
+    got, want = got.astype(np.complex128), want.astype(np.complex128)
+    with np.errstate(all="ignore"):  # infinities are an answer too
+        error = np.abs(got - want)
+    bad = ~(error <= atol)  # NaN counts as wrong
+    if not bad.any():
+        return
+    first = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), got.shape))
+    largest = float(np.max(np.where(np.isnan(error), np.inf, error)))
+    place = f"first at index {_index(first)}: " if first else ""
+    raise CheckFailed(
+        f"{what} differs in {int(bad.sum())} of {got.size} numbers.",
+        f"It differs {place}yours {_number(got[first])}, expected {_number(want[first])}; "
+        f"largest error {largest:.3g}, allowed {atol:.1g}.",
+    )
+
+
+def equal(actual: Any, expected: Any, *, what: str = "the result") -> None:
+    """`actual` holds exactly the integers, booleans or strings of `expected`."""
+    close(actual, expected, 0.0, what=what)
+
+
+def agrees(
+    student: Answers,
+    reference: Answers,
+    name: str,
+    *args: Any,
+    atol: float,
+    dtype: str | None = None,
+    **kwargs: Any,
+) -> None:
+    """The student's `name(*args)` is what the reference's is, and of this dtype if one is given."""
+    expected = getattr(reference, name)(*args, **kwargs)
+    result = getattr(student, name)(*args, **kwargs)
+    close(result, expected, atol)
+    if dtype is not None:
+        same_dtype(result, dtype)
+
+
+def leaves_inputs(
+    student: Answers,
+    reference: Answers,
+    name: str,
+    *args: Any,
+    names: tuple[str, ...],
+    atol: float,
+) -> None:
+    """The first inputs, called `names`, survive a call that returns what it should."""
+    expected = getattr(reference, name)(*args)
+    result, after = getattr(student, name).with_inputs(*args)
+    for what, now, before in zip(names, after, args, strict=False):
+        unchanged(now, before, what=what)
+    close(result, expected, atol)
+
+
+def shaped(actual: Any, shape: tuple[int, ...], *, what: str = "the result") -> np.ndarray:
+    """`actual` as an array of numbers that has this shape: safe to compute with."""
+    got = as_array(actual, what)
+    if got.shape != shape:
+        raise CheckFailed(f"{what} has shape {got.shape}, but {shape} is needed.")
+    return got
+
+
+def same_dtype(actual: Any, dtype: str, *, what: str = "the result") -> None:
+    """`actual` is an array or tensor of this dtype (`"float32"`, `"bfloat16"`)."""
+    got = str(getattr(actual, "dtype", type(actual).__name__)).removeprefix("torch.")
+    if got != dtype:
+        raise CheckFailed(f"{what} has dtype {got}, but {dtype} is needed.")
+
+
+def unchanged(after: Any, before: Any, *, what: str) -> None:
+    """An input is, after the call, what it was before."""
+    try:
+        equal(after, before, what=what)
+    except CheckFailed as failure:
+        raise CheckFailed(
+            f"{what} was changed in place: the caller still needs it. Work on a copy.",
+            failure.values,
+        ) from None
+
+
+def pair(value: Any, *, what: str = "the result") -> tuple[Any, Any]:
+    """`value` is a tuple of two."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise CheckFailed(f"{what} must be a pair of two, but is {_kind(value)}.")
+    return value[0], value[1]
+
+
+def instance(value: Any, *, what: str) -> Instance:
+    """`value` is an object that can be used (a module, a function), not plain data."""
+    if not isinstance(value, Instance):
+        raise CheckFailed(f"{what} must be something to call, but is {_kind(value)}.")
+    return value
+
+
+def refuses(
+    answer: Callable[..., Any],
+    *args: Any,
+    because: str,
+    error: str | None = None,
+    naming: tuple[str, ...] = (),
+    **kwargs: Any,
+) -> None:
+    """`answer(*args)` raises (`error` by name, or anything), with `naming` in its message.
+
+    A missing answer raises too, and so does a call to a process that has died: these are told
+    apart and do not count.
+    """
+    try:
+        value = answer(*args, **kwargs)
+    except StudentError as raised:
+        if NO_ANSWER.intersection(raised.types):
+            raise
+        if error is not None and error not in raised.types:
+            raise CheckFailed(
+                f"{because}: {error} is needed, but the code raised {raised.types[0]}."
+            ) from None
+        absent = [word for word in naming if word not in raised.message]
+        if absent:
+            raise CheckFailed(
+                f"{because}: the message should name {absent[0]!r}, but it reads: {raised.message}"
+            ) from None
+        return
+    raise CheckFailed(
+        f"{because}: {error or 'an error'} is needed, but the code returned {_kind(value)}."
+    )
+
+
+def as_array(value: Any, what: str) -> np.ndarray:
+    """Numbers as a NumPy array; anything else fails the check with its type's name."""
+    if value is None:
+        raise CheckFailed(f"{what} is None: is there a `return`?")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        try:
+            value = value.detach().cpu()
+            value = value.double() if value.is_floating_point() else value.resolve_conj()
+            value = value.numpy()
+        except (RuntimeError, TypeError):  # a sparse or quantised one
+            raise CheckFailed(f"{what} must be an ordinary tensor of numbers.") from None
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, OverflowError, RuntimeError):
+        raise CheckFailed(f"{what} must hold numbers, but is {_kind(value)}.") from None
+    if array.dtype.kind not in "biufc":
+        raise CheckFailed(f"{what} must hold numbers, but is {_kind(value)}.")
+    return array
+
+
+def _eps(dtype: Any) -> float:
+    name = str(dtype).removeprefix("torch.").removeprefix("<class 'numpy.").rstrip("'>")
+    return 2.0**-7 if name == "bfloat16" else float(np.finfo(name).eps)
+
+
+def _index(index: tuple[int, ...]) -> str:
+    return "(" + ", ".join(map(str, index)) + ")" if len(index) > 1 else str(index[0])
+
+
+def _number(value: complex) -> str:
+    return f"{value.real:.6g}" if value.imag == 0 else f"{value:.6g}"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Instance):
+        return f"a {value.handle.type_name}"
+    if value is None:
+        return "None"
+    shape = getattr(value, "shape", None)
+    name = type(value).__name__
+    return f"a {name}" if shape is None else f"a {name} of shape {tuple(shape)}"

@@ -1,0 +1,65 @@
+"""The command line: one parser, one module of `commands/` for each command.
+
+A student's bundle carries only the commands that a student needs; what is not there is not offered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+
+from . import commands
+from .course import CourseError
+from .sandbox import SandboxMissing
+
+NAMES = ("check", "generate", "release", "sample-class", "grade", "selftest")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser with every command that is installed."""
+    top = argparse.ArgumentParser(
+        prog="python -m autograder",
+        description="Check, generate, release and grade the course's exercises.",
+        epilog="Each command has its own help: python -m autograder check --help",
+    )
+    listed = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name in NAMES:
+        module_name = f"{commands.__name__}.{name.replace('-', '_')}"
+        if importlib.util.find_spec(module_name) is None:
+            continue
+        module = importlib.import_module(module_name)
+        first, rest = str(module.__doc__).split("\n", 1)
+        command = listed.add_parser(
+            name,
+            help=first,
+            description=first,
+            epilog=rest.strip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.arguments(command)
+        command.set_defaults(run=module.run)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except CourseError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except SandboxMissing as error:
+        print(f"error: no sandbox, so no grading. {error}", file=sys.stderr)
+        print(
+            "To run the students' code without walls all the same: --without-sandbox "
+            "(it can then read, change and send everything that you can).",
+            file=sys.stderr,
+        )
+        return 3
+    except KeyboardInterrupt:
+        print("interrupted; what was finished is kept", file=sys.stderr)
+        return 130

@@ -1,0 +1,106 @@
+"""Shows results to people: plain text for terminals, HTML for notebooks and feedback pages.
+
+What a student's code can put into a message (its exceptions, its names) is cleaned of control
+characters and escaped, so that a report shows it and never obeys it.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+
+from .results import CheckResult, ExerciseResult, SubmissionResult
+
+PUBLIC_NOTE = (
+    "These are the public checks, not the whole grade: "
+    "the hidden ones ask the same of other inputs."
+)
+MARKS = {True: "✓", False: "✗"}
+COLOURS = {True: "#2e7d32", False: "#c62828"}
+CELL = "padding:.1em .6em .1em 0;vertical-align:top;text-align:left"
+
+
+def clean(text: str, limit: int = 1200) -> str:
+    """Text that moves no cursor and reverses no writing, of bounded length."""
+    text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text)
+    kept = [c for c in text if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co")]
+    short = "".join(kept)
+    return short if len(short) <= limit else short[: limit - 1] + "…"
+
+
+def text(result: ExerciseResult, *, public: bool) -> str:
+    """The report of one exercise for a terminal."""
+    lines = [f"{result.id}: {headline(result, public=public)}"]
+    for check in result.checks:
+        lines.append(f"  {MARKS[check.passed]} {_title(check)}")
+        if check.message:
+            lines += ["      " + line for line in clean(check.message).splitlines()]
+    if result.misconception:
+        lines.append(f"  → {result.misconception['message']}")
+        lines.append(f"    Read again: “{result.misconception['section']}”.")
+    return "\n".join(lines)
+
+
+def html_block(result: ExerciseResult, *, public: bool) -> str:
+    """The same as HTML without style sheets or scripts, legible on light and dark."""
+    rows = []
+    for check in result.checks:
+        colour, mark = COLOURS[check.passed], MARKS[check.passed]
+        message = f"<br>{_html(check.message)}" if check.message else ""
+        rows.append(
+            f'<tr style="background:none"><td style="{CELL};color:{colour}"><b>{mark}</b></td>'
+            f'<td style="{CELL}">{_html(_title(check))}'
+            f'<span style="opacity:.8">{message}</span></td></tr>'
+        )
+    advice = ""
+    if result.misconception:
+        advice = (
+            f'<p style="border-left:4px solid #1565c0;padding-left:.8em;margin:.6em 0">'
+            f"{_html(result.misconception['message'])}<br>"
+            f"Read again: “{_html(result.misconception['section'])}”.</p>"
+        )
+    note = f'<p style="opacity:.75;margin:.4em 0">{PUBLIC_NOTE}</p>' if public else ""
+    return (
+        f"<div><b><code>{_html(result.id)}</code></b>: {_html(headline(result, public=public))}"
+        f'<table style="border-collapse:collapse;margin:.4em 0">{"".join(rows)}</table>'
+        f"{advice}{note}</div>"
+    )
+
+
+def headline(result: ExerciseResult, *, public: bool) -> str:
+    """One line: how many checks passed, and what that is worth."""
+    passed = sum(c.passed for c in result.checks)
+    scope = "public checks" if public else "checks"
+    counted = f"{passed} of {len(result.checks)} {scope} passed"
+    if result.points is None:
+        return "the grader failed here; this costs no points"
+    points = f"{result.points:g} of {result.max_points:g} points"
+    if public:
+        return counted
+    return f"{points}, {counted}" if result.checks else f"{points}, nothing to check"
+
+
+def page(result: SubmissionResult) -> str:
+    """A feedback page of its own for one submission."""
+    total = "unknown" if result.score is None else f"{result.score:g}"
+    note = f"<pre>{_html(result.note)}</pre>" if result.note else ""
+    blocks = "\n".join(html_block(e, public=False) for e in result.exercises)
+    title = f"{result.chapter}: {total} of {result.max_score:g} points"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{_html(title)}</title><style>:root{{color-scheme:light dark}}"
+        "body{font:16px/1.5 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 1em}"
+        "pre{white-space:pre-wrap}div{margin-top:1.6em}</style></head><body>\n"
+        f"<h1>{_html(title)}</h1>\n<p>Submission of <b>{_html(result.student)}</b>, "
+        f"status: <b>{_html(result.status)}</b>.</p>\n{note}\n{blocks}\n</body></html>\n"
+    )
+
+
+def _title(check: CheckResult) -> str:
+    return check.sentence + (" (hidden check)" if check.hidden else "")
+
+
+def _html(value: str) -> str:
+    return html.escape(clean(value)).replace("\n", "<br>")

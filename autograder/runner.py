@@ -1,0 +1,124 @@
+"""Executes requests on a namespace of answers: in the sandbox, in a notebook, on the reference.
+
+It sits beside the student's code, so it decides nothing: no comparison, no expected value and no
+score ever exists here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from .answers import Handle, StudentError
+
+PLAIN = (bool, int, float, complex, str, type(None))
+
+
+class NamespaceRunner:
+    """Runs requests on the objects of a mapping `name → function or class`.
+
+    Inputs are copied before each call: an answer that changes them in place harms nobody else.
+    """
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self._namespace = namespace
+        self._kept: dict[int, Any] = {}
+
+    def run(self, request: dict[str, Any]) -> Any:
+        try:
+            with _autocast(request.get("autocast")):
+                return self._export(self._execute(request))
+        except StudentError:
+            raise
+        except MemoryError as error:
+            raise StudentError(("MemoryError", "Exception"), str(error)) from None
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            raise describe(error) from error
+
+    def _execute(self, request: dict[str, Any]) -> Any:
+        kind = request["kind"]
+        args = self._import(request.get("args", ()))
+        kwargs = self._import(request.get("kwargs", {}))
+        if kind == "call":
+            if request["name"] not in self._namespace:
+                raise StudentError(("NameError", "Exception"), missing(request["name"]))
+            value = self._namespace[request["name"]](*args, **kwargs)
+            return (value, tuple(args)) if request.get("return_inputs") else value
+        target = self._kept[request["on"].number]
+        if kind == "use":
+            value = target(*args, **kwargs)
+            return (value, tuple(args)) if request.get("return_inputs") else value
+        if kind == "method":
+            return getattr(target, request["name"])(*args, **kwargs)
+        if kind == "get":
+            return getattr(target, request["name"])
+        if kind == "cast":
+            return _cast(target, request["dtype"], request["through_parent"])
+        raise ValueError(f"unknown request {kind!r}")
+
+    def _import(self, value: Any) -> Any:
+        """A fresh copy of an argument, with kept objects in the place of their handles."""
+        if isinstance(value, Handle):
+            return self._kept[value.number]
+        if isinstance(value, tuple | list):
+            return type(value)(self._import(item) for item in value)
+        if isinstance(value, dict):
+            return {key: self._import(item) for key, item in value.items()}
+        return copy.deepcopy(value)
+
+    def _export(self, value: Any) -> Any:
+        """Plain data as it is (copied), anything else as a handle."""
+        kind = type(value)
+        if kind in PLAIN:
+            return value
+        if kind in (tuple, list, set, frozenset):
+            return kind(self._export(item) for item in value)
+        if kind is dict and all(type(key) is str for key in value):
+            return {key: self._export(item) for key, item in value.items()}
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic):
+            return numpy.array(value, copy=True, subok=False)[()]
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(value, torch.Tensor):
+            return value.detach().clone()
+        number = len(self._kept)
+        self._kept[number] = value
+        return Handle(number, kind.__name__)
+
+
+def describe(error: BaseException) -> StudentError:
+    """An exception as plain data: names of its classes and its text."""
+    types = tuple(c.__name__ for c in type(error).__mro__ if c not in (BaseException, object))
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its message cannot be shown)"
+    return StudentError(types, message)
+
+
+def missing(name: str) -> str:
+    return f"the name {name!r} is not defined: run the cell that defines it, and keep its spelling"
+
+
+def _autocast(dtype: str | None) -> contextlib.AbstractContextManager[Any]:
+    if dtype is None:
+        return contextlib.nullcontext()
+    import torch
+
+    return torch.autocast("cpu", dtype=getattr(torch, dtype))
+
+
+def _cast(target: Any, dtype: str, through_parent: bool) -> None:
+    import torch
+
+    if through_parent:
+        parent = torch.nn.Module()
+        parent.child = target
+        parent.to(getattr(torch, dtype))
+    else:
+        target.to(getattr(torch, dtype))

@@ -1,0 +1,278 @@
+"""One submission in its sandbox: starts it, asks it, and says how it ended.
+
+Seen from a check it is a `Runner` like any other. A worker that hangs or dies is replaced, without
+the cell or the exercise that killed it, so that one bad cell costs what it is worth and no more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import subprocess
+import tempfile
+import threading
+import time
+from typing import Any
+
+import psutil
+
+from . import sandbox
+from .answers import StudentError
+from .sandbox import Limits
+from .wire import ProtocolError, pack, read_frame, unpack
+from .worker import WAIT
+
+GRADED, TIMEOUT, MEMORY, CRASHED = "graded", "timeout", "out of memory", "crashed"
+RESTARTS = 8
+GRACE = 3.0  # seconds between the alarm inside the worker and its end from outside
+
+
+class Gone(StudentError):
+    """The answer cannot be asked: its process hung, died, or ran out of its limits."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(("Gone",), message)
+
+
+class SandboxFault(Exception):
+    """The worker did not even start: a fault of the machine or of the course, no student's."""
+
+
+class Session:
+    """Runs requests on the definitions of a list of cells, inside walls.
+
+    `status` is one of graded, timeout, out of memory, crashed; `failed_cells` maps the number of a
+    cell to what it raised, `grave_cells` are those that decided the status; `defined` lists which
+    of `names` exist after all cells ran.
+    """
+
+    def __init__(
+        self, cells: list[str], names: list[str], limits: Limits, *, walls: bool = True
+    ) -> None:
+        self.cells, self.names, self.limits, self.walls = cells, names, limits, walls
+        self.status = GRADED
+        self.failed_cells: dict[int, str] = {}
+        self.grave_cells: set[int] = set()
+        self.defined: list[str] = []
+        self.memory_peak = 0
+        self._skip: set[int] = set()
+        self._abandoned: dict[str, str] = {}
+        self._exercise = ""
+        self._starts = 0
+        self._deadline = time.monotonic() + limits.wall_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._stop()
+
+    def begin(self, exercise: str) -> None:
+        """The requests that follow belong to this exercise."""
+        self._exercise = exercise
+
+    def run(self, request: dict[str, Any]) -> Any:
+        """One request to the answer. Raises StudentError, or Gone when there is none to ask."""
+        if self._exercise in self._abandoned:
+            raise Gone("not run: " + self._abandoned[self._exercise])
+        if self._process is None:
+            self.load()
+        try:
+            frame = pack(request)
+        except ValueError as error:
+            raise ProtocolError(f"the check's own input is {error}") from error
+        self._outgoing.put(frame)
+        try:
+            reply = self._receive(self.limits.call_seconds * WAIT + GRACE)
+            if "error" in reply:
+                types = tuple(str(t)[:100] for t in reply["error"])
+                text = str(reply["text"])
+            else:
+                return reply["value"]
+        except _Ended as end:
+            self._end(end.status)
+            raise self._abandon(end.reason) from None
+        except (ProtocolError, KeyError, TypeError, AttributeError, ValueError) as error:
+            self._end(CRASHED)
+            raise self._abandon(f"the process sent no proper reply ({error})") from None
+        if "TimeUp" in types:
+            self._worsen(TIMEOUT)
+            raise self._abandon(f"a call took longer than {self.limits.call_seconds:g} s")
+        if "MemoryError" in types:
+            self._worsen(MEMORY)
+        raise StudentError(types, text)
+
+    def load(self) -> None:
+        """Start a worker and run the cells; a cell that kills it is left out the next time."""
+        while True:
+            if self._starts > RESTARTS or time.monotonic() > self._deadline:
+                self._worsen(TIMEOUT if time.monotonic() > self._deadline else CRASHED)
+                reason = "the notebook used up its time or its restarts"
+                self._abandoned |= dict.fromkeys(self.names, reason)
+                raise Gone(reason)
+            self._starts += 1
+            running: int | None = None
+            try:
+                self._start()
+                while True:
+                    message = self._receive(self.limits.cell_seconds * WAIT + GRACE)
+                    if "cell" in message:
+                        running = int(message["cell"])
+                    elif "failed" in message:
+                        self._cell_failed(int(message["failed"]), message["error"])
+                    else:
+                        known = set(message["ready"])
+                        self.defined = [name for name in self.names if name in known]
+                        return
+            except _Ended as end:
+                self._end(end.status)
+                reason = end.reason
+                if running is None and self._starts == 1 and self.cells:
+                    self._errors.seek(0)
+                    raise SandboxFault(self._errors.read().decode(errors="replace")) from None
+            except (ProtocolError, KeyError, TypeError, AttributeError, ValueError):
+                self._end(CRASHED)
+                reason = "the process sent no proper reply"
+            if running is not None and 0 <= running < len(self.cells):
+                self._skip.add(running)
+                self.grave_cells.add(running)
+                self.failed_cells[running] = reason
+
+    def _cell_failed(self, number: int, error: list[str]) -> None:
+        name, text = str(error[0])[:100], str(error[1])[:300]
+        if name == "TimeUp":
+            self._worsen(TIMEOUT)
+            self.grave_cells.add(number)
+            text = f"stopped after {self.limits.cell_seconds:g} s"
+        elif name == "MemoryError":
+            self._worsen(MEMORY)
+            self.grave_cells.add(number)
+        self.failed_cells[number] = f"{name}: {text}" if name != "TimeUp" else text
+
+    def _start(self) -> None:
+        self._stop()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
+        process, told, self._scratch = sandbox.start(self.limits, self.walls, self._errors)
+        self._process = process
+        self._incoming: queue.Queue[Any] = queue.Queue(maxsize=4)
+        self._outgoing: queue.Queue[bytes | None] = queue.Queue()
+        threading.Thread(target=_read, args=(process, self._incoming), daemon=True).start()
+        threading.Thread(target=_write, args=(process, self._outgoing), daemon=True).start()
+        task = {"cells": self.cells, "names": self.names, "skip": sorted(self._skip)}
+        self._outgoing.put(pack({**task, "limits": told}))
+
+    def _receive(self, seconds: float) -> dict[str, Any]:
+        assert self._process is not None
+        deadline = min(time.monotonic() + seconds, self._deadline)
+        while True:
+            try:
+                item = self._incoming.get(timeout=0.1)
+            except queue.Empty:
+                self._watch_memory()
+                if time.monotonic() > deadline:
+                    raise _Ended(TIMEOUT, "the process did not answer in its time") from None
+                continue
+            if item is None:
+                raise self._death()
+            if isinstance(item, Exception):
+                raise item
+            message = unpack(item)
+            if not isinstance(message, dict):
+                raise ProtocolError("a message that is no object")
+            return message
+
+    def _watch_memory(self) -> None:
+        """Kill the group when all its processes together hold more than one may."""
+        assert self._process is not None
+        used = _memory(self._process.pid, shared_once=False)
+        if used > self.limits.memory_bytes:  # what forked processes share was counted twice
+            used = _memory(self._process.pid, shared_once=True)
+        self.memory_peak = max(self.memory_peak, used)
+        if used > self.limits.memory_bytes:
+            megabytes = self.limits.memory_bytes >> 20
+            raise _Ended(MEMORY, f"the process used more than {megabytes} MiB of memory")
+
+    def _death(self) -> _Ended:
+        assert self._process is not None
+        code = self._process.wait()
+        number = -code if code < 0 else code - 128
+        if number in (24, 14):  # SIGXCPU, SIGALRM
+            return _Ended(TIMEOUT, "the process used up its processor time")
+        return _Ended(CRASHED, f"the process ended by itself (exit code {code})")
+
+    def _abandon(self, reason: str) -> Gone:
+        self._abandoned[self._exercise] = reason
+        return Gone(reason)
+
+    def _end(self, status: str) -> None:
+        self._worsen(status)
+        self._stop()
+
+    def _worsen(self, status: str) -> None:
+        order = (GRADED, CRASHED, TIMEOUT, MEMORY)
+        self.status = max(self.status, status, key=order.index)
+
+    def _stop(self) -> None:
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        self._outgoing.put(None)
+        _kill(process)
+        with contextlib.suppress(queue.Empty):  # let the reader run out
+            while True:
+                self._incoming.get_nowait()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+
+class _Ended(Exception):
+    def __init__(self, status: str, reason: str) -> None:
+        self.status, self.reason = status, reason
+        super().__init__(reason)
+
+
+def _memory(pid: int, *, shared_once: bool) -> int:
+    """Bytes held by a process and all below it."""
+    used = 0
+    with contextlib.suppress(psutil.Error):
+        top = psutil.Process(pid)
+        for process in [top, *top.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                resident = process.memory_info().rss
+                if shared_once:
+                    with contextlib.suppress(psutil.AccessDenied):
+                        resident = process.memory_full_info().pss
+                used += resident
+    return used
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the whole group; inside walls the end of their first process ends all others."""
+    victims = [process.pid]
+    with contextlib.suppress(psutil.Error):
+        victims += [c.pid for c in psutil.Process(process.pid).children(recursive=True)]
+    for pid in reversed(victims):
+        with contextlib.suppress(psutil.Error):
+            psutil.Process(pid).kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError, ValueError):
+            if stream:
+                stream.close()
+
+
+def _read(process: subprocess.Popen[bytes], incoming: queue.Queue[Any]) -> None:
+    try:
+        while (frame := read_frame(process.stdout)) is not None:  # type: ignore[arg-type]
+            incoming.put(frame)
+        incoming.put(None)
+    except (ProtocolError, ValueError, OSError) as error:
+        incoming.put(error if isinstance(error, ProtocolError) else None)
+
+
+def _write(process: subprocess.Popen[bytes], outgoing: queue.Queue[bytes | None]) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        while (frame := outgoing.get()) is not None:
+            process.stdin.write(frame)  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr]

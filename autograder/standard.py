@@ -1,0 +1,151 @@
+"""What answers are held against: the live reference, or its recording in a student's bundle.
+
+The recording holds, for the public checks at the public seed, what the reference answered and what
+each known wrong answer answered: enough to grade and to name mistakes, without any solution.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from . import course
+from .answers import Outcome, Runner, StudentError
+from .exercise import Exercise
+from .runner import NamespaceRunner
+from .running import PUBLIC_SEED, Check, each_check
+from .wire import pack, unpack
+
+RECORDED = Path(__file__).resolve().parent / "recorded"
+
+
+class Live:
+    """The reference and the misconceptions of this repository, run on the inputs at hand."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def reference(self, exercise: Exercise, check: str) -> Runner:
+        return NamespaceRunner(vars(course.reference(exercise)))
+
+    def wrong_answers(
+        self, exercise: Exercise, check: Check
+    ) -> list[tuple[dict[str, str], list[Outcome]]]:
+        found = []
+        for wrong in course.misconceptions(exercise):
+            student = NamespaceRunner({exercise.name: wrong.wrong})
+            asked, error = check.call(student, self.reference(exercise, check.name), self._seed)
+            if error is not None:
+                section = course.section_title(exercise.chapter, wrong.section)
+                about = {"id": wrong.id, "message": wrong.message, "section": section}
+                found.append((about, asked.trace))
+        return found
+
+
+class Recording:
+    """The same from a file of the bundle; valid for the public seed alone."""
+
+    def __init__(self, file: Path) -> None:
+        self._zip = zipfile.ZipFile(file)
+
+    def reference(self, exercise: Exercise, check: str) -> Runner:
+        return _Replay(_outcomes(self._load(check)["reference"]))
+
+    def wrong_answers(
+        self, exercise: Exercise, check: Check
+    ) -> list[tuple[dict[str, str], list[Outcome]]]:
+        known = self._load(check.name)["wrong"]
+        return [(about, _outcomes(trace)) for about, trace in known]
+
+    def _load(self, check: str) -> dict[str, Any]:
+        return unpack(self._zip.read(check))
+
+
+class _Replay:
+    """Answers the reference's requests in the order in which they were recorded."""
+
+    def __init__(self, outcomes: list[Outcome]) -> None:
+        self._outcomes = iter(outcomes)
+
+    def run(self, request: dict[str, Any]) -> Any:
+        outcome = next(self._outcomes)
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.value
+
+
+def standard(chapter: str, seed: int = PUBLIC_SEED) -> Live | Recording:
+    """The live reference where the solutions are, otherwise the bundle's recording."""
+    if course.has_solutions():
+        return Live(seed)
+    return _recording(chapter)
+
+
+@cache
+def _recording(chapter: str) -> Recording:
+    file = RECORDED / f"{chapter}.zip"
+    if not file.exists():
+        raise course.CourseError(
+            f"the recorded answers of {chapter} are missing: unpack the course's bundle again"
+        )
+    return Recording(file)
+
+
+def record(chapter: str, file: Path) -> None:
+    """Write the recording of a chapter's public checks."""
+    by_name = {exercise.name: exercise for exercise in course.manifest(chapter)}
+    live = Live(PUBLIC_SEED)
+    entries: dict[str, bytes] = {}
+
+    def use(check: Check) -> None:
+        exercise = by_name[check.exercise]
+        kept = _Keeper(live.reference(exercise, check.name))
+        student = live.reference(exercise, check.name)
+        _, error = check.call(student, kept, PUBLIC_SEED)
+        if error is not None:
+            raise error
+        wrong = [
+            (about, [_row(o) for o in trace])
+            for about, trace in live.wrong_answers(exercise, check)
+        ]
+        entries[check.name] = pack({"reference": [_row(o) for o in kept.kept], "wrong": wrong})
+
+    each_check(chapter, list(by_name), use, hidden=False)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in entries.items():
+            out.writestr(zipfile.ZipInfo(name, (2017, 6, 12, 0, 0, 0)), data)
+
+
+class _Keeper:
+    """A runner that keeps what it answered."""
+
+    def __init__(self, inner: Runner) -> None:
+        self._inner = inner
+        self.kept: list[Outcome] = []
+
+    def run(self, request: dict[str, Any]) -> Any:
+        try:
+            value = self._inner.run(request)
+        except StudentError as error:
+            self.kept.append(Outcome(error=error))
+            raise
+        self.kept.append(Outcome(value=value))
+        return value
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    if outcome.error is not None:
+        return {"error": list(outcome.error.types), "text": outcome.error.message}
+    return {"value": outcome.value}
+
+
+def _outcomes(rows: list[dict[str, Any]]) -> list[Outcome]:
+    return [
+        Outcome(value=row["value"])
+        if "value" in row
+        else Outcome(error=StudentError(tuple(row["error"]), row["text"]))
+        for row in rows
+    ]

@@ -1,0 +1,83 @@
+"""Tests the sandbox's walls before strangers' code meets them: each is tried from the inside."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from .answers import Answers
+from .sandbox import Limits, SandboxMissing
+from .session import Session
+
+PROBE = """
+import os, socket, time
+
+def network(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    except OSError:
+        return False
+
+def files(paths):
+    return [path for path in paths if os.path.exists(path)]
+
+def writing(folders):
+    written = []
+    for folder in folders:
+        try:
+            open(os.path.join(folder, "wall-test"), "w").close()
+            written.append(folder)
+        except OSError:
+            pass
+    return written
+
+def memory(size):
+    try:
+        block = bytearray(size)
+        return len(block) == size
+    except MemoryError:
+        return False
+
+def processes(many):
+    children = []
+    try:
+        for _ in range(many):
+            child = os.fork()
+            if child == 0:
+                time.sleep(60)
+                os._exit(0)
+            children.append(child)
+        return True
+    except OSError:
+        return False
+    finally:
+        for child in children:
+            os.kill(child, 9)
+"""
+NAMES = ["network", "files", "writing", "memory", "processes"]
+
+
+def check() -> Iterator[str]:
+    """One line a wall. Raises SandboxMissing, naming it, when one does not stand."""
+    here = Path(__file__).resolve()
+    limits = replace(Limits(), memory_bytes=512 << 20)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        Session([PROBE], NAMES, limits) as inside,
+    ):
+        probe = Answers(inside)
+        hidden = [str(here), str(here.parent.parent / "solutions"), "/etc/passwd", "/home"]
+        leaks = {
+            "network: nothing can be reached": probe.network(server.getsockname()[1]),
+            "files: the course and this machine cannot be seen": probe.files(hidden),
+            "writing: only the scratch directory": probe.writing(["/", "/usr", "/dev", "/worker"]),
+            "memory: no more than allowed": probe.memory(2 << 30),
+            "processes: no more than allowed": probe.processes(limits.processes + 8),
+        }
+    for wall, leak in leaks.items():
+        if leak:
+            raise SandboxMissing(f"the sandbox leaks here ({wall}: {leak})")
+        yield f"sandbox, {wall}: ok"

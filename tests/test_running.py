@@ -1,0 +1,216 @@
+"""Running checks: outcomes are told apart, points are shared out, and mistakes are named."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autograder import course
+from autograder.assertions import CheckFailed, close, refuses, tolerance
+from autograder.exercise import Exercise, Misconception
+from autograder.runner import NamespaceRunner
+from autograder.running import PUBLIC_SEED, grade_answers
+from autograder.standard import Live
+
+CHECKS = '''
+from autograder.assertions import close, refuses
+from autograder.exercise import Exercise, behaviour
+
+EXERCISES = (Exercise("tiny", "double", 3),)
+
+@behaviour("double", weight=2)
+def check_double_doubles(student, reference, rng):
+    """Twice the number."""
+    x = rng.standard_normal((2, 3))
+    close(student.double(x), reference.double(x), 1e-9)
+
+@behaviour("double")
+def check_double_refuses_text(student, reference, rng):
+    """Text is refused."""
+    close(student.double(2.0), 4.0, 0)
+    refuses(student.double, "a", because="text", error="TypeError", naming=("text",))
+
+@behaviour("double", hidden=True)
+def check_double_large(student, reference, rng):
+    """Large numbers too."""
+    close(student.double(1e12), 2e12, 0)
+'''
+
+
+def double(x: Any) -> Any:
+    if isinstance(x, str):
+        raise TypeError("text cannot be doubled")
+    return 2 * x
+
+
+def squared(x: Any) -> Any:
+    if isinstance(x, str):
+        raise TypeError("text cannot be doubled")
+    return x**2
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Grades one function by the checks above; its only known mistake is squaring."""
+    (tmp_path / "tiny.py").write_text(CHECKS)
+    exercise = Exercise("tiny", "double", 3)
+    known = Misconception("square", squared, "double_doubles", "That is the square.", "two")
+    monkeypatch.setattr(course, "CHECKS", tmp_path)
+    monkeypatch.setattr(course, "misconceptions", lambda _: (known,))
+    monkeypatch.setattr(course, "section_title", lambda *_: "Two times")
+
+    class Standard(Live):
+        def reference(self, exercise: Exercise, check: str) -> NamespaceRunner:
+            return NamespaceRunner({"double": double})
+
+    def grade(answer: Any, *, hidden: bool = True, seed: int = PUBLIC_SEED, **more: Any) -> Any:
+        runner = NamespaceRunner({"double": answer} if answer else {})
+        standard = Standard(seed)
+        (result,) = grade_answers([exercise], runner, standard, seed=seed, hidden=hidden, **more)
+        return result
+
+    return grade
+
+
+def test_a_right_answer_earns_everything(tiny: Callable[..., Any]) -> None:
+    result = tiny(double)
+    assert (result.status, result.points, len(result.checks)) == ("passed", 3, 3)
+
+
+def test_public_runs_leave_the_hidden_checks_out(tiny: Callable[..., Any]) -> None:
+    assert [c.name for c in tiny(double, hidden=False).checks] == [
+        "double_doubles",
+        "double_refuses_text",
+    ]
+
+
+def test_weights_share_out_the_points(tiny: Callable[..., Any]) -> None:
+    result = tiny(lambda x: 2 * x if not isinstance(x, str) else "aa")
+    assert (result.status, result.points) == ("partly", 3 * 3 / 4)
+    assert "TypeError is needed, but the code returned a str" in result.checks[1].message
+
+
+def test_a_known_mistake_is_named(tiny: Callable[..., Any]) -> None:
+    result = tiny(squared)
+    assert result.misconception["id"] == "square"
+    assert result.checks[0].misconception == "square"
+
+
+def test_an_unknown_mistake_is_not_named(tiny: Callable[..., Any]) -> None:
+    assert tiny(lambda x: x**3).misconception is None
+
+
+def test_the_message_tells_index_values_and_largest_error(tiny: Callable[..., Any]) -> None:
+    def wrong(x: Any) -> Any:
+        y = np.array(2 * x)
+        if y.ndim:
+            y[1, 2] += 0.5
+        return y
+
+    message = tiny(wrong).checks[0].message
+    assert "1 of 6 numbers" in message and "first at index (1, 2): yours" in message
+    assert "largest error 0.5" in message and "expected" in message
+
+
+def test_hidden_checks_keep_their_values_to_themselves(tiny: Callable[..., Any]) -> None:
+    def wrong(x: Any) -> Any:
+        return double(x) if not isinstance(x, float) or x < 10 else -1.25
+
+    assert "2e+12" not in tiny(wrong).checks[2].message
+    assert "2e+12" in tiny(wrong, show_hidden_values=True).checks[2].message
+
+
+@pytest.mark.parametrize("stub", [lambda *_: None, None])
+def test_a_stub_earns_nothing(tiny: Callable[..., Any], stub: Any) -> None:
+    result = tiny(stub, defined=[])
+    assert result.points == 0 and not any(c.passed for c in result.checks)
+
+
+def test_an_answer_that_always_raises_earns_nothing(tiny: Callable[..., Any]) -> None:
+    def angry(x: Any) -> Any:
+        raise TypeError("text")
+
+    result = tiny(angry)
+    assert result.points == 0
+    assert "Your code raised TypeError: text" in result.checks[0].message
+
+
+def test_a_fault_of_the_checker_is_never_a_zero(
+    tiny: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = course.CHECKS / "tiny.py"
+    file.write_text(file.read_text().replace("close(student.double(x),", "1 / 0; close("))
+    result = tiny(double)
+    assert result.points is None and result.status == "grader error"
+    assert "ZeroDivisionError" in result.checks[0].fault
+
+
+def test_checks_that_cannot_be_loaded_are_an_error_of_the_grader(tiny: Callable[..., Any]) -> None:
+    (course.CHECKS / "tiny.py").write_text("import nothing_like_this")
+    with pytest.raises(RuntimeError, match="nothing_like_this"):
+        tiny(double)
+
+
+def test_inputs_depend_on_the_seed_and_on_nothing_else(tiny: Callable[..., Any]) -> None:
+    seen: list[Any] = []
+
+    def spy(x: Any) -> Any:
+        seen.append(x)
+        return double(x)
+
+    for options in ({"hidden": False}, {"hidden": True}, {"seed": 5}):
+        tiny(spy, **options)
+    first, again, other = (x for x in seen if isinstance(x, np.ndarray))
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+
+
+STRANGE = [
+    None,
+    "text",
+    [[1], [2, 3]],
+    {1, 2},
+    {"a": 1},
+    object(),
+    np.array(["a"]),
+    np.array([object()]),
+    float("nan"),
+    np.full((2, 3), np.nan),
+    10**400,
+    (1, (2, [3])),
+    np.zeros((0,)),
+    1j,
+    True,
+]
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=lambda v: type(v).__name__)
+def test_whatever_an_answer_returns_fails_the_check_and_not_the_grader(
+    tiny: Callable[..., Any], value: Any
+) -> None:
+    result = tiny(lambda x: value)
+    assert result.points == 0 and all(not c.fault for c in result.checks)
+
+
+def test_close_counts_what_is_not_a_number_as_wrong() -> None:
+    with pytest.raises(CheckFailed, match="largest error inf"):
+        close([1.0, float("nan")], [1.0, 2.0], 1.0)
+
+
+def test_close_names_a_wrong_shape() -> None:
+    with pytest.raises(CheckFailed, match=r"shape \(1, 2\), but \(2,\) is needed"):
+        close([[1.0, 2.0]], [1.0, 2.0], 1.0)
+
+
+def test_tolerance_grows_with_dtype_and_angle() -> None:
+    assert tolerance("float64", angle=10) < tolerance("float32", angle=10)
+    assert tolerance("float64", angle=10) < tolerance("float64", angle=1e6)
+    assert tolerance("bfloat16") == pytest.approx(16 / 128, rel=1e-6)
+
+
+def test_refuses_does_not_count_a_missing_answer() -> None:
+    from autograder.answers import Answers, StudentError
+
+    with pytest.raises(StudentError):
+        refuses(Answers(NamespaceRunner({})).double, "a", because="text")

@@ -1,0 +1,218 @@
+"""A student's process: what it may do, how it may end, and that nothing of it stays behind."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from autograder import sandbox, walls
+from autograder.answers import Answers, StudentError
+from autograder.sandbox import Limits
+from autograder.session import Gone, Session
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.skipif(not sandbox.available(), reason=f"NO SANDBOX: {sandbox.problem()}"),
+]
+LIMITS = Limits(
+    cell_seconds=2, call_seconds=1, wall_seconds=40, memory_bytes=600 << 20, scratch_bytes=64 << 20
+)
+
+
+@contextmanager
+def submitted(*cells: str, names: str = "f g h", limits: Limits = LIMITS) -> Iterator[Session]:
+    with Session(list(cells), names.split(), limits) as session:
+        yield session
+
+
+def ask(session: Session, name: str, *inputs: object) -> object:
+    session.begin(name)
+    return getattr(Answers(session), name)(*inputs)
+
+
+def test_functions_of_a_notebook_answer_with_arrays() -> None:
+    with submitted("import numpy as np", "def f(x):\n    return 2 * np.asarray(x)") as session:
+        assert list(ask(session, "f", np.arange(3))) == [0, 2, 4]
+        assert session.status == "graded" and session.defined == ["f"]
+
+
+def test_noise_of_every_kind_costs_nothing() -> None:
+    cells = [
+        "import sys, warnings\nprint('x' * 10**6)\nprint('e', file=sys.stderr)",
+        "1 / 0",
+        "def broken(:",
+        "%timeit -n1 -r1 1",
+        "%matplotlib inline",
+        "!ls /nowhere; echo hi",
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
+        "from autograder import check\ndef f(x):\n    return helper(x)\ncheck(f)",
+        "await __import__('asyncio').sleep(0)",
+        "input('name? ')",
+        "import sys\nsys.exit(1)",
+        "display(1)\nexit()",
+        "def helper(x):\n    warnings.warn('careful')\n    print('noise')\n    return x + 1",
+    ]
+    with submitted(*cells) as session:
+        assert ask(session, "f", 4) == 5
+        assert session.status == "graded"
+        assert session.failed_cells[1].startswith("ZeroDivisionError")
+
+
+def test_an_endless_cell_is_stopped_and_the_next_one_runs() -> None:
+    started = time.monotonic()
+    with submitted("while True:\n    pass", "def f(x):\n    return x") as session:
+        assert ask(session, "f", 1) == 1
+        assert session.status == "timeout"
+    assert time.monotonic() - started < 12
+
+
+def test_a_cell_that_swallows_the_alarm_is_left_out() -> None:
+    stubborn = (
+        "import time\nwhile True:\n    try:\n        time.sleep(9)\n    except BaseException: pass"
+    )
+    with submitted("def f(x):\n    return x", stubborn, "def g(x):\n    return 2") as session:
+        assert ask(session, "g", 1) == 2 and ask(session, "f", 3) == 3
+        assert session.status == "timeout" and 1 in session.failed_cells
+
+
+def test_an_endless_call_costs_its_own_exercise_only() -> None:
+    with submitted("def f(x):\n    while True: pass\ndef g(x):\n    return x") as session:
+        for _ in range(5):
+            started = time.monotonic()
+            with pytest.raises(Gone):
+                ask(session, "f", 1)
+        assert time.monotonic() - started < 0.1  # the fifth is not even tried
+        assert ask(session, "g", 7) == 7
+        assert session.status == "timeout"
+
+
+@pytest.mark.parametrize("ending", ["os._exit(0)", "os.kill(os.getpid(), 9)", "os.abort()"])
+def test_a_crash_in_a_cell_or_a_call_is_told_and_the_rest_is_graded(ending: str) -> None:
+    cells = [f"import os\n{ending}", f"import os\ndef f(x):\n    {ending}\ndef g(x):\n    return x"]
+    with submitted(*cells) as session:
+        with pytest.raises(Gone, match="ended by itself"):
+            ask(session, "f", 1)
+        assert ask(session, "g", 7) == 7
+        assert session.status == "crashed" and 0 in session.failed_cells
+
+
+def test_memory_is_bounded_in_one_process_and_over_all() -> None:
+    bomb = "x = []\nwhile True:\n    x.append(bytearray(8 << 20))"
+    many = (
+        "import os, time\nfor _ in range(12):\n    if os.fork() == 0:\n"
+        "        x = os.urandom(100 << 20); time.sleep(60); os._exit(0)\ntime.sleep(20)"
+    )
+    for cell in (bomb, many):
+        with submitted(cell, "def f(x):\n    return x") as session:
+            assert ask(session, "f", 1) == 1
+            assert session.status == "out of memory", cell
+
+
+def test_scratch_and_shared_memory_are_bounded() -> None:
+    fill = """
+def f(folder):
+    written = 0
+    try:
+        for i in range(100):
+            with open(f"{folder}/{i}", "wb") as out:
+                out.write(b"x" * (10 << 20))
+            written += 1
+    except OSError:
+        pass
+    return written
+"""
+    with submitted(fill) as session:
+        assert 0 < ask(session, "f", "/tmp") <= 7
+        assert 0 < ask(session, "f", "/dev/shm") <= 7
+        assert ask(session, "f", "/dev") == 0 and ask(session, "f", "/worker") == 0
+
+
+def test_nothing_of_the_course_or_the_machine_can_be_seen(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    root = Path(__file__).resolve().parent.parent
+    look = """
+import os, glob
+def f(paths):
+    return [p for p in paths if os.path.exists(p)]
+def g(x):
+    return sorted(os.environ)
+def h(x):
+    return [n for n in os.listdir("/proc") if n.isdigit()]
+"""
+    with submitted(look) as session:
+        paths = [str(root / p) for p in ("solutions", "autograder", "_toc.yml", "tests")]
+        assert ask(session, "f", [*paths, str(tmp_path), "/etc/passwd", "/etc/shadow"]) == []
+        assert not {"USER", "PYTHONPATH", "VIRTUAL_ENV"} & set(ask(session, "g", 0))
+        assert len(ask(session, "h", 0)) <= 3  # its own processes alone
+
+
+def test_no_process_of_a_submission_outlives_it() -> None:
+    mark = f"sleeper-{os.getpid()}"
+    shell = f"['/bin/bash', '-c', 'exec -a {mark} sleep 100']"
+    daemon = f"import subprocess\nsubprocess.Popen({shell}, start_new_session=True)"
+
+    def alive() -> bool:
+        every = psutil.process_iter(["cmdline"])
+        return any(mark in " ".join(p.info["cmdline"] or []) for p in every)
+
+    with submitted(daemon, "def f(x):\n    return x") as session:
+        assert ask(session, "f", 1) == 1
+        assert alive()
+    time.sleep(0.3)
+    assert not alive()
+
+
+def test_forged_and_broken_replies_are_that_exercises_loss() -> None:
+    forge = """
+import os, struct
+def f(x):
+    for fd in range(3, 12):
+        try:
+            os.write(fd, struct.pack(">II", 4000000000, 1) + b"junk" * 100)
+        except OSError:
+            pass
+    return x
+def g(x):
+    return x
+"""
+    with submitted(forge) as session:
+        with pytest.raises(StudentError):
+            ask(session, "f", 1)
+            ask(session, "f", 1)
+        assert ask(session, "g", 7) == 7
+
+
+def test_a_reply_that_is_too_large_is_an_error_of_the_students() -> None:
+    with submitted("import numpy as np\ndef f(x):\n    return np.zeros(9 * 2**20)") as session:
+        with pytest.raises(StudentError, match="larger than"):
+            ask(session, "f", 1)
+        assert session.status == "graded"
+
+
+def test_inputs_are_copies_and_a_change_in_place_can_be_seen() -> None:
+    with submitted("def f(x):\n    x += 1\n    return x") as session:
+        session.begin("f")
+        mine = np.zeros(2)
+        _, (after,) = Answers(session).f.with_inputs(mine)
+        assert mine.tolist() == [0, 0] and after.tolist() == [1, 1]
+
+
+def test_the_walls_test_themselves() -> None:
+    lines = list(walls.check())
+    assert len(lines) == 5 and all(line.endswith(": ok") for line in lines)
+
+
+def test_walls_that_leak_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = sandbox._bwrap
+
+    def with_network(*options: object) -> list[str]:
+        return [part for part in whole(*options) if part != "--unshare-net"]
+
+    monkeypatch.setattr(sandbox, "_bwrap", with_network)
+    with pytest.raises(sandbox.SandboxMissing, match="network"):
+        list(walls.check())

@@ -1,0 +1,134 @@
+"""The wire carries plain data unchanged, and nothing that a stranger sends can hurt the reader."""
+
+import contextlib
+import io
+import json
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autograder.answers import Handle
+from autograder.recognise import same_value
+from autograder.wire import MAX_BLOBS, ProtocolError, pack, read_frame, unpack
+
+PLAIN = [
+    None,
+    True,
+    -3,
+    2.5,
+    float("inf"),
+    1 + 2j,
+    "naïve ✓",
+    (1, [2.0, "x"]),
+    {"a": (1, 2)},
+    {1, 2},
+    np.arange(6, dtype=np.int32).reshape(2, 3),
+    np.float32(1.5),
+    np.zeros((0, 3)),
+    np.array(2.0),
+    np.array([True, False]),
+    np.arange(4.0).reshape(2, 2).T,
+]
+
+
+def frame(header: object, blobs: bytes = b"") -> bytes:
+    data = json.dumps(header).encode()
+    return struct.pack(">II", len(data), len(blobs)) + data + blobs
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=repr)
+def test_plain_data_arrives_as_it_left(value: object) -> None:
+    arrived = unpack(pack(value))
+    assert type(arrived) is type(value)
+    assert str(getattr(arrived, "dtype", "")) == str(getattr(value, "dtype", ""))
+    assert repr(arrived) == repr(value)
+
+
+def test_bfloat16_tensors_arrive_bit_for_bit() -> None:
+    torch = pytest.importorskip("torch")
+    value = torch.randn(3, 5).to(torch.bfloat16)
+    arrived = unpack(pack(value))
+    assert arrived.dtype == torch.bfloat16 and torch.equal(arrived, value)
+
+
+def test_what_is_not_plain_data_arrives_as_a_handle_with_its_type() -> None:
+    for value in (object(), np.array([object()]), 10**30):
+        assert isinstance(unpack(pack(value)), Handle)
+
+
+def test_a_value_larger_than_a_frame_is_refused_by_the_sender() -> None:
+    with pytest.raises(ValueError, match="larger than 64 MiB"):
+        pack(np.zeros(MAX_BLOBS // 8 + 1))
+
+
+def test_a_declared_size_above_the_cap_is_refused_before_anything_is_read() -> None:
+    with pytest.raises(ProtocolError):
+        read_frame(io.BytesIO(struct.pack(">II", 10, 2**32 - 1)))
+
+
+def test_a_frame_that_ends_early_is_the_end() -> None:
+    assert read_frame(io.BytesIO(pack(1)[:-1])) is None
+
+
+HOSTILE = [
+    {"array": ["float64", [10**9, 10**9], [0, 8], False]},
+    {"array": ["float64", [-1, -8], [0, 8], False]},
+    {"array": ["object", [1], [0, 8], False]},
+    {"array": ["float64", [1], [10**12, 8], False]},
+    {"array": ["float64", [1] * 40, [0, 8], False]},
+    {"array": ["V8", [1], [0, 8], False]},
+    {"tensor": ["float64", [2], [0, 8], "cpu"]},
+    {"set": [{"list": []}]},
+    {"pickle": "cos\nsystem\n"},
+    {"tuple": 5},
+    {"a": 1, "b": 2},
+    {},
+    [],
+    {"handle": ["x", 1]},
+]
+
+
+@pytest.mark.parametrize("header", HOSTILE, ids=str)
+def test_a_lying_header_is_a_protocol_error(header: object) -> None:
+    with pytest.raises(ProtocolError):
+        unpack(frame(header, b"\0" * 8))
+
+
+def test_nesting_without_end_is_a_protocol_error() -> None:
+    deep = b'{"tuple":[' * 50_000 + b"]}" * 50_000
+    with pytest.raises(ProtocolError):
+        unpack(struct.pack(">II", len(deep), 0) + deep)
+
+
+@given(st.binary(max_size=200), st.binary(max_size=50))
+def test_arbitrary_bytes_raise_nothing_but_protocol_errors(header: bytes, blobs: bytes) -> None:
+    with contextlib.suppress(ProtocolError):
+        unpack(struct.pack(">II", len(header), len(blobs)) + header + blobs)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["array", "tensor", "tuple", "set", "dict", "handle", "complex", "x"]),
+            inner,
+            max_size=2,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values, st.binary(max_size=32))
+def test_arbitrary_headers_raise_nothing_but_protocol_errors(header: object, blobs: bytes) -> None:
+    with contextlib.suppress(ProtocolError):
+        unpack(frame(header, blobs))
+
+
+@given(st.recursive(st.none() | st.integers(-(2**40), 2**40) | st.text(max_size=9), st.lists))
+def test_what_was_packed_is_what_is_unpacked(value: object) -> None:
+    assert same_value(unpack(pack(value)), value) or unpack(pack(value)) == value
