@@ -1,0 +1,1 @@
+"""What a right answer is, chapter by chapter: one behaviour per check, each with its weight."""

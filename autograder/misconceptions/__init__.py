@@ -1,0 +1,1 @@
+"""Wrong answers that people really give, chapter by chapter, each with the sentence that helps."""

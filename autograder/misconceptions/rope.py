@@ -1,0 +1,1481 @@
+"""Wrong answers to the exercises on rotary position embeddings, and the sentences that help.
+
+Each is right but for one belief. Where a public report tells of it, the report is cited; the code
+and the words are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from solutions.with_numpy import rope
+
+from ..exercise import Misconception
+
+Array = np.ndarray
+
+# ---------------------------------------------------------------------------------- rotate_2d
+
+
+def turn(vector: Array, cos: Array, sin: Array) -> Array:
+    """(a, b) → (a·cos − b·sin, a·sin + b·cos), in the dtype of `vector`."""
+    vector = rope.as_floats(vector, "vector")
+    if vector.shape[-1:] != (2,):
+        raise ValueError("the last axis must have length 2")
+    a, b = vector[..., 0], vector[..., 1]
+    return np.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).astype(vector.dtype)
+
+
+def rotate_clockwise(vector: Array, angle: Array) -> Array:
+    return turn(vector, np.cos(angle), -np.sin(angle))
+
+
+def rotate_sin_for_cos(vector: Array, angle: Array) -> Array:
+    return turn(vector, np.sin(angle), np.cos(angle))
+
+
+def rotate_degrees(vector: Array, angle: Array) -> Array:
+    return turn(vector, np.cos(np.radians(angle)), np.sin(np.radians(angle)))
+
+
+def rotate_one_after_the_other(vector: Array, angle: Array) -> Array:
+    """The second line uses the first coordinate as the first line has left it."""
+    vector = rope.as_floats(vector, "vector")
+    a, b = vector[..., 0], vector[..., 1]
+    a = a * np.cos(angle) - b * np.sin(angle)
+    b = a * np.sin(angle) + b * np.cos(angle)
+    return np.stack([a, b], axis=-1).astype(vector.dtype)
+
+
+def rotate_into_integers(vector: Array, angle: Array) -> Array:
+    """The course's own source material did this."""
+    return rope.rotate_2d(vector, angle).astype(np.asarray(vector).dtype)
+
+
+def rotate_in_place(vector: Array, angle: Array) -> Array:
+    vector = rope.as_floats(vector, "vector")
+    rotated = rope.rotate_2d(vector, angle)
+    if rotated.shape != vector.shape:
+        return rotated
+    vector[...] = rotated
+    return vector
+
+
+def rotate_always_float64(vector: Array, angle: Array) -> Array:
+    return rope.rotate_2d(np.asarray(vector, dtype=np.float64), angle)
+
+
+ROTATE_2D = (
+    Misconception(
+        "rotate-2d-clockwise",
+        rotate_clockwise,
+        "rotate_2d_quarter_turn",
+        "Your rotation turns clockwise. A positive angle turns the first axis towards the second: "
+        "look at which of the two sines carries the minus sign.",
+        "rope-plane",
+    ),
+    Misconception(
+        "rotate-2d-sin-for-cos",
+        rotate_sin_for_cos,
+        "rotate_2d_quarter_turn",
+        "Sine and cosine have changed places. At angle zero a rotation must do nothing, so what "
+        "multiplies a coordinate by itself has to be 1 there.",
+        "rope-plane",
+    ),
+    Misconception(
+        "rotate-2d-degrees",
+        rotate_degrees,
+        "rotate_2d_quarter_turn",
+        "The angle was read as degrees. Angles in this book are radians, as NumPy's sine expects "
+        "them, so no conversion is needed.",
+        "rope-plane",
+    ),
+    Misconception(
+        "rotate-2d-one-after-the-other",
+        rotate_one_after_the_other,
+        "rotate_2d_quarter_turn",
+        "The second coordinate was computed from a first one that was already rotated. Both new "
+        "coordinates need both old ones, so keep those until the end.",
+        "rope-plane",
+    ),
+    Misconception(
+        "rotate-2d-truncates-integers",
+        rotate_into_integers,
+        "rotate_2d_integers",
+        "The fractions were cut off because the result has the integer dtype of the input. Turn "
+        "integers into float64 before you rotate.",
+        "ex-rotate_2d",
+    ),
+    Misconception(
+        "rotate-2d-in-place",
+        rotate_in_place,
+        "rotate_2d_leaves_input",
+        "The result was written into the caller's own array. Build a new one: somebody may still "
+        "need the vector that went in.",
+        "ex-rotate_2d",
+    ),
+    Misconception(
+        "rotate-2d-always-float64",
+        rotate_always_float64,
+        "rotate_2d_keeps_dtype",
+        "The numbers are right, but a small floating dtype came back as float64. Cast the result "
+        "to the floating dtype of the vector, as the last step.",
+        "rope-precision",
+    ),
+)
+
+# -------------------------------------------------------------------------------- rope_angles
+
+
+def ladder(positions: Array, dim: int, base: float, exponent: Callable[[Array], Array]) -> Array:
+    """Angles position·base^exponent(i), with the validation of the reference."""
+    rope.rope_angles(positions, dim, base)
+    positions = rope.as_floats(positions, "positions").astype(np.float64)
+    return positions[..., None] * base ** exponent(np.arange(dim // 2))
+
+
+def angles_doubled(positions: Array, dim: int, base: float = 10000.0) -> Array:
+    """SamLynnEvans/Transformer#25, DeepCTR#379: the index already counts in twos."""
+    return ladder(positions, dim, base, lambda i: -4 * i / dim)
+
+
+def angles_halved(positions: Array, dim: int, base: float = 10000.0) -> Array:
+    return ladder(positions, dim, base, lambda i: -i / dim)
+
+
+def angles_from_one(positions: Array, dim: int, base: float = 10000.0) -> Array:
+    """RoFormer numbers the pairs from 1 and subtracts 1 in the exponent; this does only half."""
+    return ladder(positions, dim, base, lambda i: -2 * (i + 1) / dim)
+
+
+def angles_to_the_very_base(positions: Array, dim: int, base: float = 10000.0) -> Array:
+    """tensor2tensor#391: the ladder is divided by one step less, so it ends at 1/base."""
+    return ladder(positions, dim, base, lambda i: -i / max(dim // 2 - 1, 1))
+
+
+def angles_growing(positions: Array, dim: int, base: float = 10000.0) -> Array:
+    return ladder(positions, dim, base, lambda i: 2 * i / dim)
+
+
+def angles_of_a_range(positions: Array, dim: int, base: float = 10000.0) -> Array:
+    shape = np.shape(positions)
+    return rope.rope_angles(np.arange(math.prod(shape)).reshape(shape), dim, base)
+
+
+def angles_without_base(positions: Array, dim: int, base: float = 10000.0) -> Array:
+    rope.rope_angles(positions, dim, base)
+    return rope.rope_angles(positions, dim)
+
+
+def angles_flattened(positions: Array, dim: int, base: float = 10000.0) -> Array:
+    return rope.rope_angles(np.ravel(positions), dim, base)
+
+
+def angles_float32(positions: Array, dim: int, base: float = 10000.0) -> Array:
+    frequencies = rope.rope_angles(1, dim, base).astype(np.float32)
+    return np.asarray(positions, dtype=np.float32)[..., None] * frequencies
+
+
+ROPE_ANGLES = (
+    Misconception(
+        "rope-angles-exponent-doubled",
+        angles_doubled,
+        "rope_angles_powers_of_ten",
+        "The exponent has its factor 2 twice, so the ladder falls too fast. If your index counts "
+        "coordinates in steps of two, the 2 is already in it.",
+        "rope-ladder",
+    ),
+    Misconception(
+        "rope-angles-exponent-halved",
+        angles_halved,
+        "rope_angles_powers_of_ten",
+        "The exponent is i/dim where it should be 2i/dim: there are dim/2 pairs, so the pair's "
+        "index must be doubled to run through the whole ladder.",
+        "rope-ladder",
+    ),
+    Misconception(
+        "rope-angles-counted-from-one",
+        angles_from_one,
+        "rope_angles_powers_of_ten",
+        "Your fastest pair is already slowed down. The paper counts pairs from one and takes one "
+        "away in the exponent; count from zero, and the first pair turns by 1 per position.",
+        "rope-ladder",
+    ),
+    Misconception(
+        "rope-angles-one-step-less",
+        angles_to_the_very_base,
+        "rope_angles_powers_of_ten",
+        "Your ladder ends at 1/base, as if it were divided by dim/2 − 1. It has dim/2 steps, and "
+        "its last rung stays one step above that.",
+        "rope-ladder",
+    ),
+    Misconception(
+        "rope-angles-growing",
+        angles_growing,
+        "rope_angles_powers_of_ten",
+        "Your pairs turn faster and faster. The exponent is negative: the first pair is the "
+        "fastest and each later one slower.",
+        "rope-ladder",
+    ),
+    Misconception(
+        "rope-angles-ignore-positions",
+        angles_of_a_range,
+        "rope_angles_powers_of_ten",
+        "The angles are those of 0, 1, 2, … whatever positions were given. Multiply by the "
+        "positions themselves: they may start anywhere.",
+        "rope-code",
+    ),
+    Misconception(
+        "rope-angles-ignore-base",
+        angles_without_base,
+        "rope_angles_other_base",
+        "The base that was passed in is never used: 10000 is only its default. Models with long "
+        "contexts use other ones.",
+        "rope-ladder",
+    ),
+    Misconception(
+        "rope-angles-flattened",
+        angles_flattened,
+        "rope_angles_any_shape",
+        "Positions with several axes came back flattened. Keep their shape and add one axis at "
+        "the end, for the pairs.",
+        "rope-code",
+    ),
+    Misconception(
+        "rope-angles-float32",
+        angles_float32,
+        "rope_angles_float64",
+        "The angles were computed in float32, which has no digits left for large positions. "
+        "Tables are float64 here; the results are cast later, once.",
+        "rope-precision",
+    ),
+)
+
+# --------------------------------------------------------------------------------- apply_rope
+
+
+def rotate_with(
+    x: Array, positions: Array, base: float, layout: str, turned: Callable[[Array, Array], Array]
+) -> Array:
+    """apply_rope with turned(pairs (..., dim/2, 2), angles) in the place of rotate_2d."""
+    x = rope.as_floats(x, "x")
+    rope.apply_rope(x, positions, base, layout)  # refuses what is to be refused
+    angles = rope.rope_angles(positions, x.shape[-1], base)
+    half = x.shape[-1] // 2
+    if layout == "half":
+        pairs = x.reshape(*x.shape[:-1], 2, half).swapaxes(-1, -2)
+        return turned(pairs, angles).swapaxes(-1, -2).reshape(x.shape)
+    return turned(x.reshape(*x.shape[:-1], half, 2), angles).reshape(x.shape)
+
+
+def apply_clockwise(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    return rotate_with(x, positions, base, layout, rotate_clockwise)
+
+
+def apply_sin_for_cos(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    return rotate_with(x, positions, base, layout, rotate_sin_for_cos)
+
+
+def apply_layouts_swapped(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    """transformers#25199, flash-attention#288: one layout's weights in the other's code."""
+    swapped = {"interleaved": "half", "half": "interleaved"}.get(layout, layout)
+    return rope.apply_rope(x, positions, base, swapped)
+
+
+def apply_without_zipping(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    """Even and odd coordinates are rotated rightly, and then stand in two blocks."""
+    rotated = rope.apply_rope(x, positions, base, layout)
+    if layout == "half":
+        return rotated
+    return np.concatenate([rotated[..., 0::2], rotated[..., 1::2]], axis=-1)
+
+
+def apply_tables_of_other_layout(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    """Neighbours are exchanged, but the angles are laid out θ0 θ1 … θ0 θ1 … for the halves."""
+    rotated = rope.apply_rope(x, positions, base, layout)
+    if layout == "half":
+        return rotated
+    x = rope.as_floats(x, "x")
+    angles = np.concatenate([rope.rope_angles(positions, x.shape[-1], base)] * 2, axis=-1)
+    swapped = np.stack([-x[..., 1::2], x[..., 0::2]], axis=-1).reshape(x.shape)
+    return (x * np.cos(angles) + swapped * np.sin(angles)).astype(x.dtype)
+
+
+def apply_to_a_range(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    rope.apply_rope(x, positions, base, layout)
+    return rope.apply_rope(x, np.arange(x.shape[-2]), base, layout)
+
+
+def apply_exponent_doubled(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    rope.apply_rope(x, positions, base, layout)
+    return rope.apply_rope(x, positions, base**2, layout)
+
+
+def apply_one_layout(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    rope.apply_rope(x, positions, base, layout)
+    return rope.apply_rope(x, positions, base)
+
+
+def apply_into_integers(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    """The course's own source material: np.empty_like of an integer x."""
+    return rope.apply_rope(x, positions, base, layout).astype(x.dtype)
+
+
+def apply_in_place(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    """unsloth#5001: other code still held the tensor."""
+    x = rope.as_floats(x, "x")
+    x[...] = rope.apply_rope(x, positions, base, layout)
+    return x
+
+
+def apply_float32_angles(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    return rotate_with(
+        x, positions, base, layout, lambda pairs, a: rope.rotate_2d(pairs, a.astype(np.float32))
+    )
+
+
+def apply_angles_like_x(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    """gpt-neox#1003: the angles of half-precision vectors in half precision."""
+    return rotate_with(
+        x, positions, base, layout, lambda pairs, a: rope.rotate_2d(pairs, a.astype(pairs.dtype))
+    )
+
+
+def apply_broadcasting(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    x, positions = rope.as_floats(x, "x"), np.asarray(positions)
+    shape = np.broadcast_shapes(x.shape[:-1], positions.shape)
+    wide = np.broadcast_to(x, (*shape, x.shape[-1]))
+    return rope.apply_rope(wide, np.broadcast_to(positions, shape), base, layout)
+
+
+APPLY_ROPE = (
+    Misconception(
+        "apply-rope-clockwise",
+        apply_clockwise,
+        "apply_rope_published_numbers",
+        "Every pair turns the wrong way. The second coordinate of a pair enters the first one "
+        "with a minus sign, the first enters the second with a plus.",
+        "rope-plane",
+    ),
+    Misconception(
+        "apply-rope-sin-for-cos",
+        apply_sin_for_cos,
+        "apply_rope_published_numbers",
+        "Sine and cosine have changed places. At position zero every cosine is 1 and every sine "
+        "0, and the vector must come out as it went in.",
+        "rope-plane",
+    ),
+    Misconception(
+        "apply-rope-layouts-swapped",
+        apply_layouts_swapped,
+        "apply_rope_published_numbers",
+        'You paired the first half with the second where neighbours belong together. "interleaved" '
+        'pairs (0, 1), (2, 3), …; pairing i with i + dim/2 is "half".',
+        "rope-layouts",
+    ),
+    Misconception(
+        "apply-rope-not-zipped-again",
+        apply_without_zipping,
+        "apply_rope_published_numbers",
+        "The rotated numbers are right but stand in two blocks, first members of all pairs and "
+        "then second ones. Put each pair back where it came from.",
+        "rope-layouts",
+    ),
+    Misconception(
+        "apply-rope-tables-of-other-layout",
+        apply_tables_of_other_layout,
+        "apply_rope_published_numbers",
+        "You exchange neighbours, but your cosines and sines repeat as whole blocks, as the half "
+        "layout wants them. Both members of a pair must get the same angle.",
+        "rope-layouts",
+    ),
+    Misconception(
+        "apply-rope-ignores-positions",
+        apply_to_a_range,
+        "apply_rope_published_numbers",
+        "The tokens were rotated as if they stood at 0, 1, 2, … whatever positions were given. "
+        "Use the positions: a sequence may start anywhere.",
+        "rope-cache",
+    ),
+    Misconception(
+        "apply-rope-exponent-doubled",
+        apply_exponent_doubled,
+        "apply_rope_published_numbers",
+        "The first pair is right and the later ones turn far too slowly: the factor 2 is in the "
+        "exponent twice. Compare your angles with the previous exercise.",
+        "rope-ladder",
+    ),
+    Misconception(
+        "apply-rope-one-layout",
+        apply_one_layout,
+        "apply_rope_half_layout",
+        "The layout argument changes nothing: both layouts give interleaved results. In the half "
+        "layout coordinate i is paired with i + dim/2.",
+        "rope-layouts",
+    ),
+    Misconception(
+        "apply-rope-truncates-integers",
+        apply_into_integers,
+        "apply_rope_integers",
+        "The rotated numbers were stored in an integer array, which cuts off their fractions. "
+        "Turn an integer x into float64 first.",
+        "rope-code",
+    ),
+    Misconception(
+        "apply-rope-in-place",
+        apply_in_place,
+        "apply_rope_leaves_input",
+        "x itself was overwritten. Whoever passed it in may still hold it, so write into a new "
+        "array.",
+        "rope-code",
+    ),
+    Misconception(
+        "apply-rope-float32-angles",
+        apply_float32_angles,
+        "apply_rope_precise_far_out",
+        "The angles went through float32, and at large positions that costs the digits that "
+        "count. Keep angles, sines and cosines in float64 and cast the result once, at the end.",
+        "rope-precision",
+    ),
+    Misconception(
+        "apply-rope-angles-like-x",
+        apply_angles_like_x,
+        "apply_rope_precise_in_any_dtype",
+        "The angles were cast to the dtype of x before sine and cosine were taken, and a small "
+        "dtype cannot hold a large angle. Cast last.",
+        "rope-precision",
+    ),
+    Misconception(
+        "apply-rope-broadcasts-positions",
+        apply_broadcasting,
+        "apply_rope_refuses_positions",
+        "Positions of a shape that does not fit were stretched to fit. Accept one position per "
+        "token or one per vector, and refuse the rest: a silent stretch hides somebody's bug.",
+        "ex-apply_rope",
+    ),
+)
+
+# -------------------------------------------------------------------------------- rope_scores
+
+
+def dots(q: Array, k: Array, divisor: float) -> Array:
+    """Scores of rotated q and k, in float64 or in float32 if both are."""
+    return (q @ k.T / divisor).astype(q.dtype)
+
+
+def both(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float
+) -> tuple[Array, Array]:
+    rope.rope_scores(q, k, q_positions, k_positions, base)  # refuses what is to be refused
+    return rope.apply_rope(q, q_positions, base), rope.apply_rope(k, k_positions, base)
+
+
+def scores_unscaled(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+) -> Array:
+    return dots(*both(q, k, q_positions, k_positions, base), 1.0)
+
+
+def scores_scaled_by_keys(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+) -> Array:
+    return dots(*both(q, k, q_positions, k_positions, base), math.sqrt(len(k)))
+
+
+def scores_divided_by_dim(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+) -> Array:
+    return dots(*both(q, k, q_positions, k_positions, base), q.shape[-1])
+
+
+def scores_keys_not_rotated(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+) -> Array:
+    rotated, _ = both(q, k, q_positions, k_positions, base)
+    return dots(rotated, rope.as_floats(k, "k"), math.sqrt(q.shape[-1]))
+
+
+def scores_queries_at_zero(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+) -> Array:
+    """mlx-vlm#1983: the new query is rotated at position zero."""
+    _, rotated = both(q, k, q_positions, k_positions, base)
+    return dots(rope.as_floats(q, "q"), rotated, math.sqrt(q.shape[-1]))
+
+
+def scores_softmaxed(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+) -> Array:
+    scores = rope.rope_scores(q, k, q_positions, k_positions, base)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def scores_transposed(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+) -> Array:
+    return rope.rope_scores(q, k, q_positions, k_positions, base).T
+
+
+def scores_base_for_queries_only(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+) -> Array:
+    rotated, _ = both(q, k, q_positions, k_positions, base)
+    return dots(rotated, rope.apply_rope(k, k_positions), math.sqrt(q.shape[-1]))
+
+
+def scores_float64(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+) -> Array:
+    """NumPy 2 makes float32 / np.sqrt(int) a float64."""
+    rotated_q, rotated_k = both(q, k, q_positions, k_positions, base)
+    return rotated_q @ rotated_k.T / np.sqrt(q.shape[-1])
+
+
+ROPE_SCORES = (
+    Misconception(
+        "rope-scores-unscaled",
+        scores_unscaled,
+        "rope_scores_published_number",
+        "The rotations are right, but the dot products are not divided by √dim. Without it wide "
+        "vectors push the softmax to its limits.",
+        "rope-relative",
+    ),
+    Misconception(
+        "rope-scores-scaled-by-keys",
+        scores_scaled_by_keys,
+        "rope_scores_published_number",
+        "You divided by the root of the number of keys. The root is that of dim, the width of a "
+        "vector: it does not change when the sequence grows.",
+        "ex-rope_scores",
+    ),
+    Misconception(
+        "rope-scores-divided-by-dim",
+        scores_divided_by_dim,
+        "rope_scores_published_number",
+        "You divided by dim itself. Its square root is what keeps scores at the size of one "
+        "coordinate.",
+        "ex-rope_scores",
+    ),
+    Misconception(
+        "rope-scores-keys-not-rotated",
+        scores_keys_not_rotated,
+        "rope_scores_published_number",
+        "Only the queries were rotated, so the scores depend on where the query stands and not on "
+        "the distance. Rotate the keys as well, each by its own position.",
+        "rope-relative",
+    ),
+    Misconception(
+        "rope-scores-queries-at-zero",
+        scores_queries_at_zero,
+        "rope_scores_published_number",
+        "Only the keys were rotated: the queries stayed at position zero. Both sides must turn "
+        "for their difference to count.",
+        "rope-relative",
+    ),
+    Misconception(
+        "rope-scores-softmaxed",
+        scores_softmaxed,
+        "rope_scores_published_number",
+        "These are attention weights: you went on to the softmax. The exercise stops at the "
+        "scores.",
+        "ex-rope_scores",
+    ),
+    Misconception(
+        "rope-scores-transposed",
+        scores_transposed,
+        "rope_scores_published_number",
+        "Rows and columns have changed places. One row belongs to one query, with a column for "
+        "each key.",
+        "ex-rope_scores",
+    ),
+    Misconception(
+        "rope-scores-base-for-queries-only",
+        scores_base_for_queries_only,
+        "rope_scores_matrix",
+        "Queries and keys were rotated with different bases: one of the two calls kept the "
+        "default. Distances cancel only when both use the same ladder.",
+        "rope-ladder",
+    ),
+    Misconception(
+        "rope-scores-float64",
+        scores_float64,
+        "rope_scores_keep_float32",
+        "float32 inputs gave float64 scores: NumPy's square root of an integer is a float64, and "
+        "it spreads. Cast the scores to the dtype of q.",
+        "rope-precision",
+    ),
+)
+
+# ------------------------------------------------------------------------ interleaved_to_half
+
+
+def row_order(weight: Array, num_heads: int) -> Array:
+    """The right order of the rows; refuses what is to be refused."""
+    numbers = np.arange(len(weight), dtype=np.float64)[:, None]
+    return rope.interleaved_to_half(numbers, num_heads)[:, 0].astype(int)
+
+
+def to_half_inverse(weight: Array, num_heads: int) -> Array:
+    """Its own inverse at head_dim 4, which is why llama.cpp#3364 stayed hidden in small tests."""
+    return weight[np.argsort(row_order(weight, num_heads))]
+
+
+def to_half_all_heads_at_once(weight: Array, num_heads: int) -> Array:
+    row_order(weight, num_heads)
+    return np.concatenate([weight[0::2], weight[1::2]])
+
+
+def to_half_columns(weight: Array, num_heads: int) -> Array:
+    return weight[:, row_order(weight, num_heads)]
+
+
+def to_half_heads_for_width(weight: Array, num_heads: int) -> Array:
+    row_order(weight, num_heads)
+    return weight[row_order(weight, len(weight) // num_heads)]
+
+
+def to_half_odd_first(weight: Array, num_heads: int) -> Array:
+    order = row_order(weight, num_heads).reshape(num_heads, 2, -1)
+    return weight[order[:, ::-1].ravel()]
+
+
+def to_half_in_place(weight: Array, num_heads: int) -> Array:
+    weight[...] = weight[row_order(weight, num_heads)]
+    return weight
+
+
+def to_half_float64(weight: Array, num_heads: int) -> Array:
+    ported = np.zeros(weight.shape)
+    ported[...] = weight[row_order(weight, num_heads)]
+    return ported
+
+
+INTERLEAVED_TO_HALF = (
+    Misconception(
+        "interleaved-to-half-all-heads-at-once",
+        to_half_all_heads_at_once,
+        "interleaved_to_half_published_order",
+        "The rows were sorted over all heads together, so heads got each other's rows. Every head "
+        "is rearranged within itself.",
+        "rope-porting",
+    ),
+    Misconception(
+        "interleaved-to-half-columns",
+        to_half_columns,
+        "interleaved_to_half_published_order",
+        "You reordered the columns. A row of the weight makes one coordinate of q or k; the "
+        "columns belong to the model's own coordinates, which stay.",
+        "rope-porting",
+    ),
+    Misconception(
+        "interleaved-to-half-heads-for-width",
+        to_half_heads_for_width,
+        "interleaved_to_half_published_order",
+        "num_heads was taken for the width of a head. The rows form num_heads blocks, each as "
+        "long as head_dim.",
+        "rope-porting",
+    ),
+    Misconception(
+        "interleaved-to-half-odd-first",
+        to_half_odd_first,
+        "interleaved_to_half_published_order",
+        "The second members of the pairs came first. That turns every rotation round: the first "
+        "half holds the first members.",
+        "rope-porting",
+    ),
+    Misconception(
+        "interleaved-to-half-inverse",
+        to_half_inverse,
+        "interleaved_to_half_keeps_scores",
+        "This is the way back, from half to interleaved. At head_dim 4 the two are the same, so a "
+        "small example cannot tell them apart; try 6.",
+        "rope-porting",
+    ),
+    Misconception(
+        "interleaved-to-half-float64",
+        to_half_float64,
+        "interleaved_to_half_rows",
+        "The rows are right, but the weight came back as float64. Porting moves rows; it does not "
+        "change what they hold.",
+        "rope-porting",
+    ),
+    Misconception(
+        "interleaved-to-half-in-place",
+        to_half_in_place,
+        "interleaved_to_half_leaves_input",
+        "The caller's weight was overwritten, and a second call would scramble it. Return a new "
+        "array.",
+        "ex-interleaved_to_half",
+    ),
+)
+
+# ------------------------------------------------------------------------- apply_partial_rope
+
+
+def partial(
+    x: Array, positions: Array, rotary_dim: int, base: float, layout: str
+) -> tuple[Array, Array]:
+    """(rotated part, rest), after the reference has refused what is to be refused."""
+    rotated = rope.apply_partial_rope(x, positions, rotary_dim, base, layout)
+    return rotated[..., :rotary_dim], rotated[..., rotary_dim:]
+
+
+def partial_ladder_of_dim(
+    x: Array,
+    positions: Array,
+    rotary_dim: int,
+    base: float = 10000.0,
+    layout: str = "interleaved",
+) -> Array:
+    """pie#602: right at position zero, and drifting from there."""
+    _, rest = partial(x, positions, rotary_dim, base, layout)
+    slower = base ** (rotary_dim / x.shape[-1])  # slower^(−2i/rotary_dim) = base^(−2i/dim)
+    turned = rope.apply_rope(x[..., :rotary_dim], positions, slower, layout)
+    return np.concatenate([turned, rest], axis=-1)
+
+
+def partial_without_rest(
+    x: Array,
+    positions: Array,
+    rotary_dim: int,
+    base: float = 10000.0,
+    layout: str = "interleaved",
+) -> Array:
+    return partial(x, positions, rotary_dim, base, layout)[0]
+
+
+def partial_rest_zero(
+    x: Array,
+    positions: Array,
+    rotary_dim: int,
+    base: float = 10000.0,
+    layout: str = "interleaved",
+) -> Array:
+    turned, rest = partial(x, positions, rotary_dim, base, layout)
+    return np.concatenate([turned, np.zeros_like(rest)], axis=-1)
+
+
+def partial_everything(
+    x: Array,
+    positions: Array,
+    rotary_dim: int,
+    base: float = 10000.0,
+    layout: str = "interleaved",
+) -> Array:
+    partial(x, positions, rotary_dim, base, layout)
+    return rope.apply_rope(x, positions, base, layout)
+
+
+def partial_last_coordinates(
+    x: Array,
+    positions: Array,
+    rotary_dim: int,
+    base: float = 10000.0,
+    layout: str = "interleaved",
+) -> Array:
+    partial(x, positions, rotary_dim, base, layout)
+    split = x.shape[-1] - rotary_dim
+    turned = rope.apply_rope(x[..., split:], positions, base, layout)
+    return np.concatenate([x[..., :split], turned], axis=-1)
+
+
+def partial_pairs_across(
+    x: Array,
+    positions: Array,
+    rotary_dim: int,
+    base: float = 10000.0,
+    layout: str = "interleaved",
+) -> Array:
+    """coreai-models#66: "partial" taken for "proportional", which pairs i with i + dim/2."""
+    right = rope.apply_partial_rope(x, positions, rotary_dim, base, layout)
+    if layout == "interleaved" or x.shape[-1] % 2:
+        return right
+    half, across = rotary_dim // 2, x.shape[-1] // 2
+    places = np.r_[0:half, across : across + half]
+    out = rope.as_floats(x, "x").copy()
+    out[..., places] = rope.apply_rope(out[..., places], positions, base, "half")
+    return out
+
+
+def partial_one_layout(
+    x: Array,
+    positions: Array,
+    rotary_dim: int,
+    base: float = 10000.0,
+    layout: str = "interleaved",
+) -> Array:
+    partial(x, positions, rotary_dim, base, layout)
+    return rope.apply_partial_rope(x, positions, rotary_dim, base)
+
+
+def partial_into_integers(
+    x: Array,
+    positions: Array,
+    rotary_dim: int,
+    base: float = 10000.0,
+    layout: str = "interleaved",
+) -> Array:
+    out = x.copy()
+    out[..., :rotary_dim] = partial(x, positions, rotary_dim, base, layout)[0]
+    return out
+
+
+def partial_in_place(
+    x: Array,
+    positions: Array,
+    rotary_dim: int,
+    base: float = 10000.0,
+    layout: str = "interleaved",
+) -> Array:
+    x = rope.as_floats(x, "x")
+    x[..., :rotary_dim] = partial(x, positions, rotary_dim, base, layout)[0]
+    return x
+
+
+APPLY_PARTIAL_ROPE = (
+    Misconception(
+        "apply-partial-rope-ladder-of-dim",
+        partial_ladder_of_dim,
+        "apply_partial_rope_published_numbers",
+        "Your frequencies use the whole width. The rotated part is a small rotary embedding of "
+        "its own, and its ladder runs over rotary_dim.",
+        "rope-partial",
+    ),
+    Misconception(
+        "apply-partial-rope-drops-the-rest",
+        partial_without_rest,
+        "apply_partial_rope_published_numbers",
+        "The coordinates that are not rotated are missing from the result. Pass them on behind "
+        "the rotated ones.",
+        "rope-partial",
+    ),
+    Misconception(
+        "apply-partial-rope-zeroes-the-rest",
+        partial_rest_zero,
+        "apply_partial_rope_published_numbers",
+        "The coordinates that are not rotated came out as zeros. They carry content: copy them "
+        "as they are.",
+        "rope-partial",
+    ),
+    Misconception(
+        "apply-partial-rope-rotates-everything",
+        partial_everything,
+        "apply_partial_rope_published_numbers",
+        "The whole vector was rotated. Only the first rotary_dim coordinates turn; the others "
+        "know nothing of position.",
+        "rope-partial",
+    ),
+    Misconception(
+        "apply-partial-rope-rotates-the-end",
+        partial_last_coordinates,
+        "apply_partial_rope_published_numbers",
+        "You rotated the last coordinates. The rotated ones stand first.",
+        "rope-partial",
+    ),
+    Misconception(
+        "apply-partial-rope-pairs-across",
+        partial_pairs_across,
+        "apply_partial_rope_half_layout",
+        "Coordinate i was paired with i + dim/2, outside the rotated part. Within it, the partner "
+        "is rotary_dim/2 further on.",
+        "rope-partial",
+    ),
+    Misconception(
+        "apply-partial-rope-one-layout",
+        partial_one_layout,
+        "apply_partial_rope_half_layout",
+        "The layout argument does not reach the rotation, so you always get interleaved pairs. "
+        "Hand it on.",
+        "rope-layouts",
+    ),
+    Misconception(
+        "apply-partial-rope-truncates-integers",
+        partial_into_integers,
+        "apply_partial_rope_integers",
+        "A copy of an integer x is an integer array, and it cuts off the fractions that you write "
+        "into it. Turn it into float64 first.",
+        "ex-apply_partial_rope",
+    ),
+    Misconception(
+        "apply-partial-rope-in-place",
+        partial_in_place,
+        "apply_partial_rope_leaves_input",
+        "The rotated part was written into the caller's own x. Work on a copy, or join two pieces "
+        "into a new array.",
+        "ex-apply_partial_rope",
+    ),
+)
+
+# -------------------------------------------------------------------------------- score_bound
+
+
+def terms(distances: Array, dim: int, base: float) -> Array:
+    return np.exp(1j * rope.rope_angles(distances, dim, base))
+
+
+def bound_sum(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    return np.abs(terms(distances, dim, base).cumsum(axis=-1)).sum(axis=-1)
+
+
+def bound_last_sum_only(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    return np.abs(terms(distances, dim, base).sum(axis=-1))
+
+
+def bound_over_dim(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    return rope.score_bound(distances, dim, base) / 2
+
+
+def bound_squared(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    return (np.abs(terms(distances, dim, base).cumsum(axis=-1)) ** 2).mean(axis=-1)
+
+
+def bound_one_sum_less(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    sums = np.abs(terms(distances, dim, base).cumsum(axis=-1))
+    return sums[..., :-1].sum(axis=-1) / (dim // 2)
+
+
+def bound_absolute_inside(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    return np.abs(terms(distances, dim, base)).cumsum(axis=-1).mean(axis=-1)
+
+
+def bound_real_part(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    return np.abs(terms(distances, dim, base).real.cumsum(axis=-1)).mean(axis=-1)
+
+
+def bound_mean_first(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    return np.abs(terms(distances, dim, base).cumsum(axis=-1).mean(axis=-1))
+
+
+def bound_without_base(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    terms(distances, dim, base)
+    return rope.score_bound(distances, dim)
+
+
+SCORE_BOUND = (
+    Misconception(
+        "score-bound-sum",
+        bound_sum,
+        "score_bound_at_zero",
+        "The partial sums were added up, not averaged. Divide by how many there are, dim/2.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-last-sum-only",
+        bound_last_sum_only,
+        "score_bound_at_zero",
+        "This is the last partial sum alone. The bound is the mean over all of them, from one "
+        "term to dim/2 terms.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-over-dim",
+        bound_over_dim,
+        "score_bound_at_zero",
+        "Everything is half as large as it should be: you averaged over dim coordinates, but "
+        "there are dim/2 pairs and as many partial sums.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-squared",
+        bound_squared,
+        "score_bound_at_zero",
+        "You averaged squared lengths of the partial sums. The bound uses the lengths themselves.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-one-sum-less",
+        bound_one_sum_less,
+        "score_bound_at_zero",
+        "Your partial sums start with the empty one and stop before the whole. They have 1, 2, … "
+        "up to dim/2 terms.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-absolute-inside",
+        bound_absolute_inside,
+        "score_bound_dim_4",
+        "The absolute value was taken of each term, and each has length 1, so nothing can cancel. "
+        "Add first, then take the length of the sum.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-real-part",
+        bound_real_part,
+        "score_bound_dim_4",
+        "Only the cosines were added. The terms are arrows in a plane: their sum has a sine part "
+        "too, and its length needs both.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-mean-before-length",
+        bound_mean_first,
+        "score_bound_dim_4",
+        "You averaged the sums as arrows and measured the average. Measure each sum first, then "
+        "average the lengths.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-ignores-base",
+        bound_without_base,
+        "score_bound_array",
+        "The base is not handed on to the frequencies, which stay those of 10000.",
+        "rope-ladder",
+    ),
+)
+
+# -------------------------------------------------------------------------- fixed_table_cache
+
+
+def remembering(
+    key: Callable[..., Any],
+    make: Callable[..., tuple[Array, Array]] = rope.fixed_table_cache(),  # noqa: B008
+) -> Callable[..., tuple[Array, Array]]:
+    """A cache `tables` that remembers what `make` gave under key(length, offset, dim, base)."""
+    memory: dict[Any, tuple[Array, Array]] = {}
+
+    def tables(length: int, offset: int, dim: int, base: float = 10000.0) -> tuple[Array, Array]:
+        rope.fixed_table_cache()(length, offset, dim, base)  # refuses what is to be refused
+        found = key(length, offset, dim, base)
+        if found not in memory:
+            memory[found] = make(length, offset, dim, base)
+        return memory[found]
+
+    return tables
+
+
+def everything(*request: Any) -> tuple[Any, ...]:
+    return request
+
+
+def cache_by_length() -> Callable[..., tuple[Array, Array]]:
+    """rotary-embedding-torch#11: the second offset gets the first one's rows."""
+    return remembering(lambda length, offset, dim, base: (length, dim, base))
+
+
+def cache_without_base() -> Callable[..., tuple[Array, Array]]:
+    return remembering(lambda length, offset, dim, base: (length, offset, dim))
+
+
+def cache_without_dim() -> Callable[..., tuple[Array, Array]]:
+    return remembering(lambda length, offset, dim, base: (length, offset, base))
+
+
+def cache_by_end() -> Callable[..., tuple[Array, Array]]:
+    return remembering(lambda length, offset, dim, base: (offset + length, dim, base))
+
+
+def cache_from_zero() -> Callable[..., tuple[Array, Array]]:
+    def make(length: int, offset: int, dim: int, base: float) -> tuple[Array, Array]:
+        return rope.fixed_table_cache()(length, 0, dim, base)
+
+    return remembering(everything, make)
+
+
+def cache_short_slice() -> Callable[..., tuple[Array, Array]]:
+    """A slice that runs past the end of its table is short, and nobody says so."""
+
+    def make(length: int, offset: int, dim: int, base: float) -> tuple[Array, Array]:
+        cos, sin = rope.fixed_table_cache()(length, 0, dim, base)
+        return cos[offset : offset + length], sin[offset : offset + length]
+
+    return remembering(everything, make)
+
+
+def cache_one_too_far() -> Callable[..., tuple[Array, Array]]:
+    """fla#766: the count goes up before the rotation."""
+
+    def make(length: int, offset: int, dim: int, base: float) -> tuple[Array, Array]:
+        return rope.fixed_table_cache()(length, offset + 1, dim, base)
+
+    return remembering(everything, make)
+
+
+def cache_sin_first() -> Callable[..., tuple[Array, Array]]:
+    def make(length: int, offset: int, dim: int, base: float) -> tuple[Array, Array]:
+        cos, sin = rope.fixed_table_cache()(length, offset, dim, base)
+        return sin, cos
+
+    return remembering(everything, make)
+
+
+def cache_float32() -> Callable[..., tuple[Array, Array]]:
+    """positional-encodings 6.0.3 remembered a table in the first caller's dtype."""
+
+    def make(length: int, offset: int, dim: int, base: float) -> tuple[Array, Array]:
+        cos, sin = rope.fixed_table_cache()(length, offset, dim, base)
+        return cos.astype(np.float32), sin.astype(np.float32)
+
+    return remembering(everything, make)
+
+
+FIXED_TABLE_CACHE = (
+    Misconception(
+        "fixed-table-cache-from-zero",
+        cache_from_zero,
+        "fixed_table_cache_first_call",
+        "The tables start at position 0 whatever the offset is. Their first row belongs to the "
+        "offset.",
+        "rope-cache",
+    ),
+    Misconception(
+        "fixed-table-cache-short-slice",
+        cache_short_slice,
+        "fixed_table_cache_first_call",
+        "You cut rows out of a table that ends before them, and a slice past the end is silently "
+        "short. Make the table long enough for offset + length, or build just the rows asked for.",
+        "rope-cache",
+    ),
+    Misconception(
+        "fixed-table-cache-one-too-far",
+        cache_one_too_far,
+        "fixed_table_cache_first_call",
+        "Every row is one position too far: the first belongs to the offset itself, not to the "
+        "position after it.",
+        "rope-cache",
+    ),
+    Misconception(
+        "fixed-table-cache-sin-first",
+        cache_sin_first,
+        "fixed_table_cache_first_call",
+        "The two tables came in the wrong order: cosines first, then sines.",
+        "ex-fixed_table_cache",
+    ),
+    Misconception(
+        "fixed-table-cache-by-length",
+        cache_by_length,
+        "fixed_table_cache_other_offset",
+        "The memory still looks tables up without their offset, so a later piece of the sequence "
+        "gets the rows of an earlier one. What the tables depend on belongs into the key.",
+        "rope-cache",
+    ),
+    Misconception(
+        "fixed-table-cache-without-base",
+        cache_without_base,
+        "fixed_table_cache_other_base",
+        "Two models with different bases share one entry of your memory. The key must hold every "
+        "argument that changes the tables, the base too.",
+        "rope-cache",
+    ),
+    Misconception(
+        "fixed-table-cache-without-dim",
+        cache_without_dim,
+        "fixed_table_cache_other_dim",
+        "A second width got the tables of the first. The key must hold every argument that "
+        "changes the tables, dim too.",
+        "rope-cache",
+    ),
+    Misconception(
+        "fixed-table-cache-by-end",
+        cache_by_end,
+        "fixed_table_cache_any_order",
+        "Your key holds where the rows end, but not where they begin: different pieces that end "
+        "at the same position share an entry.",
+        "rope-cache",
+    ),
+    Misconception(
+        "fixed-table-cache-float32",
+        cache_float32,
+        "fixed_table_cache_float64",
+        "The remembered tables are float32. Keep them in float64: whoever needs less can cast "
+        "what it gets.",
+        "rope-precision",
+    ),
+)
+
+# ---------------------------------------------------------------------------- RotaryEmbedding
+
+
+def rotary(
+    head_dim: int,
+    base: float,
+    layout: str,
+    forward: Callable[..., Any],
+    setup: Callable[[Any], None] = lambda module: None,
+) -> Any:
+    """A torch module whose forward(module, right, q, k, positions) is given; `right` is the
+    reference. torch is imported here, since it costs a second that NumPy's exercises need not pay.
+    """
+    import torch
+
+    from solutions.with_torch.rope import RotaryEmbedding
+
+    right = RotaryEmbedding(head_dim, base, layout)
+
+    class Rotary(torch.nn.Module):
+        def forward(self, q: Any, k: Any, positions: Any) -> Any:
+            right(q, k, positions)  # refuses what is to be refused
+            return forward(self, right, q, k, positions)
+
+    module = Rotary()
+    setup(module)
+    return module
+
+
+def turn_by(x: Any, angles: Any, layout: str) -> Any:
+    """Rotate x (batch, heads, seq, head_dim) by angles (..., seq, head_dim/2)."""
+    from solutions.with_torch.rope import rotate_pairs
+
+    return rotate_pairs(x, angles.cos(), angles.sin(), layout)
+
+
+def frequencies(head_dim: int, base: float) -> Any:
+    import torch
+
+    return base ** (-torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)
+
+
+def spread(positions: Any, per_pair: Any) -> Any:
+    """Angles with an axis for the heads: (1, seq, dim/2) or (batch, 1, seq, dim/2)."""
+    return (positions[..., None] * per_pair).unsqueeze(-3)
+
+
+def rotary_default_interleaved(
+    head_dim: int, base: float = 10000.0, layout: str = "interleaved"
+) -> Any:
+    return rotary(head_dim, base, layout, lambda module, right, *inputs: right(*inputs))
+
+
+def rotary_keys_not_rotated(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    return rotary(head_dim, base, layout, lambda module, right, q, k, p: (right(q, k, p)[0], k))
+
+
+def rotary_of_a_range(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        import torch
+
+        return right(q, k, torch.arange(q.shape[2]))
+
+    return rotary(head_dim, base, layout, forward)
+
+
+def rotary_one_layout(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        return type(right)(head_dim, base)(q, k, positions)
+
+    return rotary(head_dim, base, layout, forward)
+
+
+def rotary_repeats_keys(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        q_rotated, k_rotated = right(q, k, positions)
+        return q_rotated, k_rotated.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
+
+    return rotary(head_dim, base, layout, forward)
+
+
+def rotary_rows_on_heads(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    """Without an axis for the heads, (batch, seq) lines up with (heads, seq)."""
+
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        angles = positions[..., None].double() * frequencies(head_dim, base)
+        return turn_by(q, angles, layout), turn_by(k, angles, layout)
+
+    return rotary(head_dim, base, layout, forward)
+
+
+def rotary_angles_like_q(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        angles = spread(positions.to(q.dtype), frequencies(head_dim, base).to(q.dtype))
+        return turn_by(q, angles.float(), layout), turn_by(k, angles.float(), layout)
+
+    return rotary(head_dim, base, layout, forward)
+
+
+def rotary_float32_results(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        import torch
+
+        wide = torch.promote_types(q.dtype, torch.float32)
+        return right(q.to(wide), k.to(wide), positions)
+
+    return rotary(head_dim, base, layout, forward)
+
+
+def rotary_buffer_cast(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    """transformers#25681, #29496: casting the module casts its table of frequencies."""
+
+    def setup(module: Any) -> None:
+        module.register_buffer("per_pair", frequencies(head_dim, base), persistent=False)
+
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        angles = spread(positions.float(), module.per_pair.float())
+        return turn_by(q, angles, layout), turn_by(k, angles, layout)
+
+    return rotary(head_dim, base, layout, forward, setup)
+
+
+def rotary_matrix_product(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    """diffusers#13920: under autocast a matrix product of two float32 operands is bfloat16."""
+
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        angles = positions[..., None].float() @ frequencies(head_dim, base)[None]
+        angles = angles.float().unsqueeze(-3)
+        return turn_by(q, angles, layout), turn_by(k, angles, layout)
+
+    return rotary(head_dim, base, layout, forward)
+
+
+def rotary_remembers_length(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    """rotary-embedding-torch#11, as a module: tables looked up by the length of the sequence."""
+
+    def setup(module: Any) -> None:
+        module.memory = {}
+
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        angles = spread(positions.double(), frequencies(head_dim, base))
+        angles = module.memory.setdefault(q.shape[2], angles)
+        return turn_by(q, angles, layout), turn_by(k, angles, layout)
+
+    return rotary(head_dim, base, layout, forward, setup)
+
+
+def rotary_in_place(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    """unsloth#5001."""
+
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        q_rotated, k_rotated = right(q, k, positions)
+        return q.copy_(q_rotated), k.copy_(k_rotated)
+
+    return rotary(head_dim, base, layout, forward)
+
+
+ROTARY_EMBEDDING = (
+    Misconception(
+        "rotary-embedding-default-interleaved",
+        rotary_default_interleaved,
+        "rotary_embedding_published_numbers",
+        "Without a layout your module pairs neighbours. Its default is the half layout, which "
+        "most open models are trained with.",
+        "rope-layouts",
+    ),
+    Misconception(
+        "rotary-embedding-keys-not-rotated",
+        rotary_keys_not_rotated,
+        "rotary_embedding_published_numbers",
+        "The keys came back as they went in. Rotate both: only then does their dot product depend "
+        "on the distance.",
+        "rope-relative",
+    ),
+    Misconception(
+        "rotary-embedding-ignores-positions",
+        rotary_of_a_range,
+        "rotary_embedding_published_numbers",
+        "The tokens were rotated as 0, 1, 2, … whatever positions were passed. With a cache, or "
+        "with padding, the positions are no range.",
+        "rope-cache",
+    ),
+    Misconception(
+        "rotary-embedding-one-layout",
+        rotary_one_layout,
+        "rotary_embedding_interleaved",
+        "The layout given at construction changes nothing. Keep it, and let forward choose its "
+        "pairs by it.",
+        "rope-layouts",
+    ),
+    Misconception(
+        "rotary-embedding-repeats-keys",
+        rotary_repeats_keys,
+        "rotary_embedding_grouped_queries",
+        "The keys came back with as many heads as the queries. Rotate the few heads there are: "
+        "repeating them is attention's business, and costs memory in the cache.",
+        "rope-gqa",
+    ),
+    Misconception(
+        "rotary-embedding-rows-on-heads",
+        rotary_rows_on_heads,
+        "rotary_embedding_positions_per_row",
+        "Positions (batch, seq) were lined up with the heads, because the angles have no axis for "
+        "them. Give them one between batch and sequence.",
+        "rope-gqa",
+    ),
+    Misconception(
+        "rotary-embedding-angles-like-q",
+        rotary_angles_like_q,
+        "rotary_embedding_bfloat16",
+        "Positions or frequencies were cast to the dtype of q. bfloat16 cannot tell 1000 from "
+        "1001: compute angles in float32 at least, and cast the result.",
+        "rope-precision",
+    ),
+    Misconception(
+        "rotary-embedding-float32-results",
+        rotary_float32_results,
+        "rotary_embedding_bfloat16",
+        "Low-precision queries came back as float32. Compute in float32, but return the dtype "
+        "that came in, or the rest of the model is slowed down.",
+        "rope-precision",
+    ),
+    Misconception(
+        "rotary-embedding-buffer-cast",
+        rotary_buffer_cast,
+        "rotary_embedding_cast_module",
+        "Your frequencies are a buffer, and casting the module rounded them for good. Making them "
+        "float32 again does not bring the digits back; keep them where a cast cannot reach.",
+        "rope-precision",
+    ),
+    Misconception(
+        "rotary-embedding-matrix-product",
+        rotary_matrix_product,
+        "rotary_embedding_autocast",
+        "The angles came from a matrix product, and autocast runs those in bfloat16 whatever you "
+        "cast before. Multiply elementwise, or switch autocast off there.",
+        "rope-precision",
+    ),
+    Misconception(
+        "rotary-embedding-remembers-length",
+        rotary_remembers_length,
+        "rotary_embedding_no_memory",
+        "A second call of the same length got the angles of the first, though its positions were "
+        "others. Remember nothing, or look up by the positions themselves.",
+        "rope-cache",
+    ),
+    Misconception(
+        "rotary-embedding-in-place",
+        rotary_in_place,
+        "rotary_embedding_leaves_input",
+        "q and k themselves were overwritten. Other code may hold them, so return new tensors.",
+        "rope-code",
+    ),
+)
+
+MISCONCEPTIONS: dict[str, tuple[Misconception, ...]] = {
+    "rotate_2d": ROTATE_2D,
+    "rope_angles": ROPE_ANGLES,
+    "apply_rope": APPLY_ROPE,
+    "rope_scores": ROPE_SCORES,
+    "interleaved_to_half": INTERLEAVED_TO_HALF,
+    "apply_partial_rope": APPLY_PARTIAL_ROPE,
+    "score_bound": SCORE_BOUND,
+    "fixed_table_cache": FIXED_TABLE_CACHE,
+    "RotaryEmbedding": ROTARY_EMBEDDING,
+}
