@@ -1,0 +1,125 @@
+"""Grades one submission: the one path that every front door takes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import platform
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import course
+from .answers import StudentError
+from .assertions import NOT_WRITTEN
+from .notebooks import Malformed, cells_of, read_bytes
+from .results import GRADER_ERROR, ExerciseResult, SubmissionResult
+from .running import grade_answers
+from .sandbox import Limits
+from .session import Session
+from .standard import Live
+
+MISSING, MALFORMED = "missing", "malformed"
+
+
+def fresh_seed() -> int:
+    """A seed that nobody can have prepared for."""
+    return secrets.randbelow(2**32)
+
+
+def grade_file(
+    student: str, chapter: str, file: Path, *, seed: int, limits: Limits, walls: bool
+) -> SubmissionResult:
+    """Grade a file that was handed in. Whatever it is, the result has a status and a score."""
+    result = SubmissionResult(student, chapter, GRADER_ERROR, [], seed=seed)
+    try:
+        content = read_bytes(file)
+        result.fingerprint = fingerprint(content, chapter)
+        cells = cells_of(content, python=file.suffix == ".py")
+    except FileNotFoundError:
+        result.status, result.note = MISSING, f"{file.name} was not handed in"
+        result.exercises = nothing(chapter)
+        return result
+    except (Malformed, OSError) as error:
+        result.status, result.note = MALFORMED, str(error)
+        result.exercises = nothing(chapter)
+        return result
+    return grade_cells(result, cells, limits=limits, walls=walls)
+
+
+def grade_cells(
+    result: SubmissionResult, cells: list[str], *, limits: Limits, walls: bool
+) -> SubmissionResult:
+    """Fill a result by running the cells in a sandbox and the checks outside it."""
+    started = time.monotonic()
+    exercises = course.manifest(result.chapter)
+    result.environment = environment(limits, walls)
+    try:
+        with Session(cells, [e.name for e in exercises], limits, walls=walls) as session:
+            with contextlib.suppress(StudentError):  # told in its status, and by each check
+                session.load()
+            result.exercises = grade_answers(
+                exercises,
+                session,
+                Live(result.seed),
+                seed=result.seed,
+                hidden=True,
+                defined=session.defined,
+            )
+            result.status = session.status
+            result.note = _note(session)
+        if any(e.points is None for e in result.exercises):
+            result.status = GRADER_ERROR
+            result.note = next(c.fault for e in result.exercises for c in e.checks if c.fault)
+    except Exception as error:  # a fault of ours is told as ours, and stops nobody else's grading
+        result.status, result.note = GRADER_ERROR, f"{type(error).__name__}: {error}"
+        result.exercises = [ExerciseResult(e.id, None, e.points, GRADER_ERROR) for e in exercises]
+    result.seconds = round(time.monotonic() - started, 2)
+    return result
+
+
+def nothing(chapter: str) -> list[ExerciseResult]:
+    """The exercises of a chapter of which nothing was handed in."""
+    return [ExerciseResult(e.id, 0.0, e.points, "missing") for e in course.manifest(chapter)]
+
+
+def fingerprint(content: bytes, chapter: str) -> str:
+    """Tells a submission graded by these checks from any other."""
+    digest = hashlib.sha256(content)
+    folder = Path(__file__).resolve().parent
+    files = [
+        *folder.glob("*.py"),
+        *(folder / room / f"{chapter}.py" for room in ("checks", "misconceptions")),
+    ]
+    files += [course.ROOT / "solutions" / room / f"{chapter}.py" for room in course.ROOMS]
+    for file in sorted(files):
+        if file.exists():
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def environment(limits: Limits, walls: bool) -> dict[str, Any]:
+    """What a replay needs to know beside the seed."""
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "sandbox": "bubblewrap" if walls else "none",
+        "limits": limits.as_dict(),
+    }
+
+
+def _note(session: Session) -> str:
+    """The cells that did not run to their end, in a line each; unwritten answers are no news."""
+    lines = [
+        f"Code cell {number + 1} of {len(session.cells)} failed: {reason}"
+        for number, reason in sorted(
+            session.failed_cells.items(),
+            key=lambda cell: (cell[0] not in session.grave_cells, cell),
+        )
+        if not reason.startswith(NOT_WRITTEN)
+    ]
+    more = [f"… and {len(lines) - 8} more"] if len(lines) > 8 else []
+    return "\n".join(lines[:8] + more)

@@ -1,0 +1,44 @@
+"""nbgrader for this course: its folders in `class/`, its grading in our sandbox.
+
+nbgrader reads this file from the folder its commands are called in: the root of the repository.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+CLASS = ROOT / "class"
+
+# nbgrader imports the preprocessor below by its dotted name.
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+# nbgrader calls alembic by its bare name, which is found only where the environment is activated.
+TOOLS = str(Path(sys.executable).parent)
+if TOOLS not in os.environ.get("PATH", "").split(os.pathsep):
+    os.environ["PATH"] = TOOLS + os.pathsep + os.environ.get("PATH", "")
+
+c = get_config()  # type: ignore[name-defined]  # noqa: F821
+
+c.CourseDirectory.course_id = "positional-encoding"
+c.CourseDirectory.root = str(CLASS)
+c.CourseDirectory.db_url = f"sqlite:///{CLASS / 'gradebook.db'}"
+
+# A student's notebook is never executed by a kernel of the grader's: in the place of nbgrader's
+# Execute stands our preprocessor, which runs the answers in a sandboxed process and the checks
+# outside it.
+c.Autograde.autograde_preprocessors = [
+    "autograder.nbgrader_plugin.GradeInSandbox",
+    "nbgrader.preprocessors.IgnorePattern",
+    "nbconvert.preprocessors.ClearMetadataPreprocessor",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+
+# A grade cell that a student deleted comes back, so that its exercise is graded all the same.
+c.OverwriteCells.add_missing_cells = True
+
+c.ClearSolutions.code_stub = {"python": "# Your code here\nraise NotImplementedError"}
