@@ -1,0 +1,179 @@
+# Positional Encoding from Scratch: everything that is made, and from what.
+#
+# A step is redone when the content of its inputs changed, not their dates: tools/inputs.sh keeps the lists.
+# Missing pieces of the system are found, installed where permitted, or named with their cure: tools/need.sh.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help course book serve grade assignment test lint format clean FORCE
+
+PYTHON ?=
+PORT ?= 8000
+JOBS ?=
+PYTEST_ARGS ?= -n auto --dist loadfile
+# COURSE_SOLUTIONS=hide builds a book without solutions, for a graded class.
+COURSE_SOLUTIONS ?=
+export COURSE_SOLUTIONS
+
+# nbgrader calls alembic by its bare name.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+BIN := .venv/bin
+RUN := $(BIN)/python
+COURSE := $(RUN) -m autograder
+BOOK := _build/html/index.html
+TABLE := class/grades/grades.csv
+MADE := _build/.made
+CLASS_MADE := class/.made
+INPUTS := tools/inputs.sh
+
+help:
+	@echo 'Positional Encoding from Scratch'
+	@echo
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-18s %s\n", $$1, $$2 }'
+	@echo
+	@echo '  make book COURSE_SOLUTIONS=hide    the book without solutions, for a graded class'
+	@echo '  make serve PORT=8080               on another port'
+	@echo '  make grade JOBS=4                  with four submissions at a time'
+	@echo '  make test PYTEST_ARGS="-k rope"    some of the tests'
+	@echo '  make course PYTHON=python3.12      with a certain Python, when .venv is first made'
+
+course: .need-folder .need-sandbox $(MADE)/book $(CLASS_MADE)/assignment $(CLASS_MADE)/graded ## everything: environment, book, assignment, a graded class
+	@echo
+	@$(RUN) tools/table.py $(TABLE)
+	@echo
+	@echo 'book:        $(CURDIR)/$(BOOK)'
+	@echo 'bundle:      $(CURDIR)/class/bundle'
+	@echo 'grade table: $(CURDIR)/$(TABLE)'
+
+book: $(MADE)/book ## the book, executed, in _build/html
+	@echo 'book: $(CURDIR)/$(BOOK)'
+
+serve: $(MADE)/book ## the book on http://localhost:8000
+	@echo 'http://localhost:$(PORT)/   (Ctrl-C ends it)'
+	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html >/dev/null || \
+	    { echo 'Is port $(PORT) taken? make serve PORT=8080'; exit 1; }
+
+assignment: $(CLASS_MADE)/assignment ## the notebooks to hand out: class/release and class/bundle
+	@echo 'nbgrader release: $(CURDIR)/class/release'
+	@echo 'bundle:           $(CURDIR)/class/bundle'
+
+grade: $(CLASS_MADE)/graded ## grade class/submitted; the sample class where nothing is submitted
+	@$(RUN) tools/table.py $(TABLE)
+	@echo
+	@echo 'grade table: $(CURDIR)/$(TABLE)'
+
+# The tests read the book with its solutions, whatever the last build left out.
+test: override COURSE_SOLUTIONS :=
+test: .need-sandbox lint .need-browser $(MADE)/book ## lint, types and every test
+	$(RUN) -m pytest -q --doctest-modules solutions autograder tools
+	$(RUN) -m pytest $(PYTEST_ARGS)
+
+lint: .venv/.made-dev ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.made-dev ## let ruff repair and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# A class of real students is never removed: only what can be made again.
+clean: ## remove what was made; students' work and .venv stay
+	@rm -rf _build .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+	@if [ -e $(CLASS_MADE)/sample-class ]; then \
+	    $(INPUTS) $(CLASS_MADE)/sample-now class/submitted; \
+	    if cmp -s $(CLASS_MADE)/sample-now $(CLASS_MADE)/sample-class; then rm -rf class; fi; \
+	fi
+	@if [ -d class ]; then \
+	    rm -rf $(CLASS_MADE) class/source class/release class/bundle class/bundle.zip; \
+	    rmdir class 2>/dev/null || echo 'kept: the submissions and grades in class/'; \
+	fi
+	@echo 'clean (.venv stays: rm -rf .venv removes it)'
+
+# ---- the environment ----
+
+.PHONY: .need-folder .need-sandbox .need-browser
+.need-folder:
+	@tools/need.sh folder
+
+.need-sandbox:
+	@tools/need.sh sandbox
+
+.need-browser: .venv/.made-dev
+	@tools/need.sh browser $(RUN)
+
+.venv/.made: requirements.txt | .need-folder
+	@$(RUN) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	    python=$$(tools/need.sh python "$(PYTHON)") && \
+	    echo "== .venv with $$python" && rm -rf .venv && "$$python" -m venv .venv; }
+	@echo '== requirements (the first time takes some minutes)'
+	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements.txt || tools/need.sh after-pip
+	@touch $@
+
+.venv/.made-dev: requirements-dev.txt .venv/.made
+	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt || tools/need.sh after-pip
+	@touch $@
+
+# ---- the book ----
+
+$(MADE)/book.inputs: FORCE | .need-folder
+	@$(INPUTS) $@ --product $(BOOK) --value COURSE_SOLUTIONS=$(COURSE_SOLUTIONS) \
+	    book solutions autograder requirements.txt _config.yml _toc.yml
+
+# Executed chapters are cached by the text of their cells, so a changed reference must empty the cache.
+$(MADE)/code.inputs: FORCE | .need-folder
+	@$(INPUTS) $@ solutions autograder requirements.txt
+
+$(MADE)/code: $(MADE)/code.inputs
+	@rm -rf _build/.jupyter_cache
+	@touch $@
+
+# Pages of an earlier build go first: a book without solutions must not keep an old page that shows one.
+$(MADE)/book: $(MADE)/book.inputs $(MADE)/code .venv/.made
+	@echo '== book'
+	@rm -rf _build/html
+	$(BIN)/jupyter-book build . -W -n --keep-going --all
+	@touch $@
+
+# ---- the class ----
+
+$(CLASS_MADE)/assignment.inputs: FORCE | .need-folder
+	@$(INPUTS) $@ --product class/source --product class/release --product class/bundle \
+	    book solutions autograder nbgrader_config.py requirements.txt _toc.yml
+
+$(CLASS_MADE)/assignment: $(CLASS_MADE)/assignment.inputs .venv/.made
+	@echo '== assignment'
+	$(COURSE) generate
+	@for folder in class/source/*/; do \
+	    name=$$(basename "$$folder"); \
+	    echo "nbgrader generate_assignment $$name"; \
+	    $(RUN) -m nbgrader generate_assignment --force "$$name" || exit 1; \
+	done
+	@echo '== release'
+	$(COURSE) release
+	@touch $@
+
+# The sample class is written where nobody submitted anything, and renewed only while nobody else's work lies there.
+$(CLASS_MADE)/sample: $(CLASS_MADE)/assignment
+	@if [ -d class/submitted ] && [ -e $(CLASS_MADE)/sample-class ]; then \
+	    $(INPUTS) $(CLASS_MADE)/sample-now class/submitted; \
+	    if cmp -s $(CLASS_MADE)/sample-now $(CLASS_MADE)/sample-class; then rm -rf class/submitted; fi; \
+	fi
+	@if [ -z "$$(ls -A class/submitted 2>/dev/null)" ]; then \
+	    echo '== sample class' && $(COURSE) sample-class && \
+	    rm -f $(CLASS_MADE)/sample-class && $(INPUTS) $(CLASS_MADE)/sample-class class/submitted; \
+	fi
+	@touch $@
+
+$(CLASS_MADE)/graded.inputs: FORCE $(CLASS_MADE)/sample
+	@$(INPUTS) $@ --product $(TABLE) class/submitted
+
+$(CLASS_MADE)/graded: $(CLASS_MADE)/graded.inputs $(CLASS_MADE)/assignment | .need-sandbox
+	@echo '== grading'
+	$(COURSE) grade class/submitted --out class/grades $(if $(JOBS),--jobs $(JOBS))
+	@touch $@
+
+FORCE:
