@@ -41,7 +41,7 @@ help:
 
 course: .need-folder .need-sandbox $(MADE)/book $(CLASS_MADE)/assignment $(CLASS_MADE)/graded ## everything: environment, book, assignment, a graded class
 	@echo
-	@$(RUN) tools/table.py $(TABLE)
+	@cat class/grades/table.txt
 	@echo
 	@echo 'book:        $(CURDIR)/$(BOOK)'
 	@echo 'bundle:      $(CURDIR)/class/bundle'
@@ -60,14 +60,14 @@ assignment: $(CLASS_MADE)/assignment ## the notebooks to hand out: class/release
 	@echo 'bundle:           $(CURDIR)/class/bundle'
 
 grade: $(CLASS_MADE)/graded ## grade class/submitted; the sample class where nothing is submitted
-	@$(RUN) tools/table.py $(TABLE)
+	@cat class/grades/table.txt
 	@echo
 	@echo 'grade table: $(CURDIR)/$(TABLE)'
 
 # The tests read the book with its solutions, whatever the last build left out.
 test: override COURSE_SOLUTIONS :=
 test: .need-sandbox lint .need-browser $(MADE)/book ## lint, types and every test
-	$(RUN) -m pytest -q --doctest-modules solutions autograder tools
+	$(RUN) -m pytest -q --doctest-modules solutions autograder
 	$(RUN) -m pytest $(PYTEST_ARGS)
 
 lint: .venv/.made-dev ## ruff and mypy
@@ -169,11 +169,11 @@ $(CLASS_MADE)/sample: $(CLASS_MADE)/assignment
 	@touch $@
 
 $(CLASS_MADE)/graded.inputs: FORCE $(CLASS_MADE)/sample
-	@$(INPUTS) $@ --product $(TABLE) class/submitted
+	@$(INPUTS) $@ --product $(TABLE) --product class/grades/table.txt class/submitted
 
 $(CLASS_MADE)/graded: $(CLASS_MADE)/graded.inputs $(CLASS_MADE)/assignment | .need-sandbox
 	@echo '== grading'
-	$(COURSE) grade class/submitted --out class/grades $(if $(JOBS),--jobs $(JOBS))
+	@$(COURSE) grade class/submitted --out class/grades $(if $(JOBS),--jobs $(JOBS)) >/dev/null
 	@touch $@
 
 FORCE:
