@@ -22,11 +22,17 @@ HERE = Path(__file__).resolve().parent
 WORKER_FILES = ("answers.py", "runner.py", "wire.py", "worker.py")
 START = "import sys; sys.path.insert(0, {path!r}); from course_worker.worker import main; main()"
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/fonts", "/etc/alternatives")
+PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
+COURSE = HERE.parent
 FIRST_UID = 210_000  # as root, each sandbox runs as a user of its own, which nobody else is
 
 
 class SandboxMissing(Exception):
     """There are no walls on this machine; the message says how to get them."""
+
+
+class SandboxFault(SandboxMissing):
+    """The worker did not even start: a fault of the machine or of the course, no student's."""
 
 
 @dataclass(frozen=True)
@@ -95,20 +101,22 @@ def _bwrap(limits: Limits, as_root: bool) -> list[str]:
             command += ["--symlink", os.readlink(path), path]
         elif os.path.exists(path):
             command += ["--ro-bind", path, path]
+    if str(COURSE).startswith("/usr/"):
+        command += ["--tmpfs", str(COURSE)]
+    command += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp"]  # the course may lie below it
     shown = {path: path for path in _pythons()}
     shown |= {f"/worker/course_worker/{name}": str(HERE / name) for name in WORKER_FILES}
     shown |= {f"/worker/matplotlib/{Path(fonts).name}": fonts for fonts in _font_lists()}
     parents = {str(parent): None for path in shown for parent in reversed(Path(path).parents)}
     for parent in parents:
-        if parent != "/" and not parent.startswith("/usr"):
+        if parent not in ("/", "/tmp") and not _below_system(parent):
             command += ["--perms", "0755", "--dir", parent]  # or else only root may pass
     for inside, outside in shown.items():
         command += ["--ro-bind", outside, inside]
     command += ["--proc", "/proc", "--dev", "/dev"]
     command += ["--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"]
     command += ["--remount-ro", "/dev"]
-    command += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--chdir", "/tmp"]
-    command += ["--remount-ro", "/"]
+    command += ["--remount-ro", "/", "--chdir", "/tmp"]
     for name, value in _variables("/tmp").items():
         command += ["--setenv", name, value]
     return [*command, sys.executable, "-I", "-c", START.format(path="/worker")]
@@ -132,11 +140,23 @@ def _variables(home: str) -> dict[str, str]:
 
 
 def _pythons() -> list[str]:
-    """The interpreter and its packages, where they are not below /usr."""
-    found = {os.path.realpath(p) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
-    found |= {str(Path(os.path.realpath(sys.executable)).parent.parent)}
-    kept = [p for p in sorted(found) if not p.startswith("/usr/")]
-    return [p for p in kept if p not in ("/", "/usr")]
+    """The interpreter and its packages, where they are not the system's.
+
+    Only these parts of a prefix: an environment may have been made in the course's own folder.
+    """
+    prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix}
+    prefixes |= {os.path.realpath(p) for p in prefixes}
+    prefixes |= {
+        str(Path(p).parent.parent) for p in (sys.executable, os.path.realpath(sys.executable))
+    }
+    parts = [f"{prefix}/{part}" for prefix in sorted(prefixes) for part in PARTS]
+    return [part for part in parts if os.path.exists(part) and not _below_system(part)]
+
+
+def _below_system(path: str) -> bool:
+    """Whether a path is visible by itself, as part of the system."""
+    hidden = path == str(COURSE) or path.startswith(f"{COURSE}/")
+    return path.startswith(("/usr/", "/bin/", "/lib/")) and not hidden
 
 
 @cache

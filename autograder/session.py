@@ -18,7 +18,7 @@ import psutil
 
 from . import sandbox
 from .answers import StudentError
-from .sandbox import Limits
+from .sandbox import Limits, SandboxFault
 from .wire import ProtocolError, pack, read_frame, unpack
 from .worker import WAIT
 
@@ -32,10 +32,6 @@ class Gone(StudentError):
 
     def __init__(self, message: str) -> None:
         super().__init__(("Gone",), message)
-
-
-class SandboxFault(Exception):
-    """The worker did not even start: a fault of the machine or of the course, no student's."""
 
 
 class Session:
