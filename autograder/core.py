@@ -112,14 +112,19 @@ def environment(limits: Limits, walls: bool) -> dict[str, Any]:
 
 
 def _note(session: Session) -> str:
-    """The cells that did not run to their end, in a line each; unwritten answers are no news."""
+    """The cells that did not run to their end, a line each; the gravest first.
+
+    Answers that are not written yet are no news, and neither is what they leave undefined.
+    """
+    failed = sorted(
+        session.failed_cells.items(), key=lambda c: (c[0] not in session.grave_cells, c)
+    )
+    unwritten = any(reason.startswith(NOT_WRITTEN) for _, reason in failed)
+    expected = (NOT_WRITTEN, "NameError") if unwritten else NOT_WRITTEN
     lines = [
         f"Code cell {number + 1} of {len(session.cells)} failed: {reason}"
-        for number, reason in sorted(
-            session.failed_cells.items(),
-            key=lambda cell: (cell[0] not in session.grave_cells, cell),
-        )
-        if not reason.startswith(NOT_WRITTEN)
+        for number, reason in failed
+        if not reason.startswith(expected)
     ]
     more = [f"… and {len(lines) - 8} more"] if len(lines) > 8 else []
     return "\n".join(lines[:8] + more)

@@ -144,7 +144,7 @@ class Session:
         elif name == "MemoryError":
             self._worsen(MEMORY)
             self.grave_cells.add(number)
-        self.failed_cells[number] = f"{name}: {text}" if name != "TimeUp" else text
+        self.failed_cells[number] = text if name == "TimeUp" else f"{name}: {text}".rstrip(": ")
 
     def _start(self) -> None:
         self._stop()
