@@ -6,8 +6,9 @@ grader must never become a student's zero, nor a student's fault the grader's.
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,8 @@ def leaves_inputs(
     result, after = getattr(student, name).with_inputs(*args)
     for what, now, before in zip(names, after, args, strict=False):
         unchanged(now, before, what=what)
-    close(result, expected, atol)
+    with good_input():
+        close(result, expected, atol)
 
 
 def shaped(actual: Any, shape: tuple[int, ...], *, what: str = "the result") -> np.ndarray:
@@ -108,6 +110,17 @@ def shaped(actual: Any, shape: tuple[int, ...], *, what: str = "the result") -> 
     if got.shape != shape:
         raise CheckFailed(f"{what} has shape {got.shape}, but {shape} is needed.")
     return got
+
+
+@contextlib.contextmanager
+def good_input() -> Iterator[None]:
+    """Around the good call that comes before bad ones: its failure is not about the bad ones."""
+    try:
+        yield
+    except CheckFailed as failure:
+        raise CheckFailed(
+            f"Not looked at yet, since on good input {failure.message}", failure.values
+        ) from None
 
 
 def same_dtype(actual: Any, dtype: str, *, what: str = "the result") -> None:

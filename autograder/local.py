@@ -23,8 +23,9 @@ def check(answer: Any, exercise: str | None = None) -> None:
     """
     name = exercise or getattr(answer, "__name__", None)
     if not callable(answer) or name is None:
+        example = next(iter(course.exercises().values())).name
         raise ValueError(
-            f"check needs your function or class itself, as in check(apply_rope), "
+            f"check needs your function or class itself, as in check({example}), "
             f"but received {type(answer).__name__}"
         )
     try:

@@ -79,4 +79,4 @@ def _status(result: SubmissionResult) -> str:
 
 
 def _as_html(status: str) -> str:
-    return f"<pre>{report._html(status.strip())}</pre>" if status else ""
+    return f"<pre>{report.escaped(status.strip())}</pre>" if status else ""

@@ -47,22 +47,22 @@ def html_block(result: ExerciseResult, *, public: bool) -> str:
     rows = []
     for check in result.checks:
         colour, mark = COLOURS[check.passed], MARKS[check.passed]
-        message = f"<br>{_html(check.message)}" if check.message else ""
+        message = f"<br>{escaped(check.message)}" if check.message else ""
         rows.append(
             f'<tr style="background:none"><td style="{CELL};color:{colour}"><b>{mark}</b></td>'
-            f'<td style="{CELL}">{_html(_title(check))}'
+            f'<td style="{CELL}">{escaped(_title(check))}'
             f'<span style="opacity:.8">{message}</span></td></tr>'
         )
     advice = ""
     if result.misconception:
         advice = (
             f'<p style="border-left:4px solid #1565c0;padding-left:.8em;margin:.6em 0">'
-            f"{_html(result.misconception['message'])}<br>"
-            f"Read again: “{_html(result.misconception['section'])}”.</p>"
+            f"{escaped(result.misconception['message'])}<br>"
+            f"Read again: “{escaped(result.misconception['section'])}”.</p>"
         )
     note = f'<p style="opacity:.75;margin:.4em 0">{PUBLIC_NOTE}</p>' if public else ""
     return (
-        f"<div><b><code>{_html(result.id)}</code></b>: {_html(headline(result, public=public))}"
+        f"<div><b><code>{escaped(result.id)}</code></b>: {escaped(headline(result, public=public))}"
         f'<table style="border-collapse:collapse;margin:.4em 0">{"".join(rows)}</table>'
         f"{advice}{note}</div>"
     )
@@ -84,17 +84,17 @@ def headline(result: ExerciseResult, *, public: bool) -> str:
 def page(result: SubmissionResult) -> str:
     """A feedback page of its own for one submission."""
     total = "unknown" if result.score is None else f"{result.score:g}"
-    note = f"<pre>{_html(result.note)}</pre>" if result.note else ""
+    note = f"<pre>{escaped(result.note)}</pre>" if result.note else ""
     blocks = "\n".join(html_block(e, public=False) for e in result.exercises)
     title = f"{result.chapter}: {total} of {result.max_score:g} points"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
-        f"<title>{_html(title)}</title><style>:root{{color-scheme:light dark}}"
+        f"<title>{escaped(title)}</title><style>:root{{color-scheme:light dark}}"
         "body{font:16px/1.5 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 1em}"
         "pre{white-space:pre-wrap}div{margin-top:1.6em}</style></head><body>\n"
-        f"<h1>{_html(title)}</h1>\n<p>Submission of <b>{_html(result.student)}</b>, "
-        f"status: <b>{_html(result.status)}</b>.</p>\n{note}\n{blocks}\n</body></html>\n"
+        f"<h1>{escaped(title)}</h1>\n<p>Submission of <b>{escaped(result.student)}</b>, "
+        f"status: <b>{escaped(result.status)}</b>.</p>\n{note}\n{blocks}\n</body></html>\n"
     )
 
 
@@ -102,5 +102,6 @@ def _title(check: CheckResult) -> str:
     return check.sentence + (" (hidden check)" if check.hidden else "")
 
 
-def _html(value: str) -> str:
+def escaped(value: str) -> str:
+    """Text as HTML that shows it, and does nothing else."""
     return html.escape(clean(value)).replace("\n", "<br>")

@@ -182,7 +182,7 @@ def grade_answers(
 def _result(check: Check, error: Exception | None, reveal: bool) -> CheckResult:
     result = CheckResult(check.name, check.sentence, check.weight, check.hidden, error is None)
     if isinstance(error, CheckFailed):
-        result.message = error.message
+        result.message = error.message[:1].upper() + error.message[1:]
         if reveal and error.values:
             result.message += " " + error.values
     elif isinstance(error, StudentError):

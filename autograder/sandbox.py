@@ -8,13 +8,13 @@ process. The limits are the kernel's (`worker.confine`).
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ START = "import sys; sys.path.insert(0, {path!r}); from course_worker.worker imp
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/fonts", "/etc/alternatives")
 PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
 COURSE = HERE.parent
-FIRST_UID = 210_000  # as root, each sandbox runs as a user of its own, which nobody else is
+UIDS = range(20_000, 60_000)  # as root, each sandbox runs as a user of its own, that nobody is
 
 
 class SandboxMissing(Exception):
@@ -53,9 +53,6 @@ class Limits:
         return asdict(self)
 
 
-_slots = count(os.getpid() % 50_000 * 16)
-
-
 def start(
     limits: Limits, walls: bool, errors: Any = subprocess.DEVNULL
 ) -> tuple[subprocess.Popen[bytes], dict[str, Any], Any]:
@@ -65,7 +62,7 @@ def start(
     if walls:
         require()
         if os.geteuid() == 0:
-            told["uid"] = FIRST_UID + next(_slots) % 800_000
+            told["uid"] = secrets.choice(UIDS)
         command, environment = _bwrap(limits, told["uid"] is not None), None
     else:
         scratch = tempfile.TemporaryDirectory(prefix="answer-", ignore_cleanup_errors=True)

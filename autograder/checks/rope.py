@@ -17,6 +17,7 @@ from ..assertions import (
     agrees,
     close,
     equal,
+    good_input,
     instance,
     leaves_inputs,
     pair,
@@ -154,7 +155,8 @@ def check_rotate_2d_large_angles(student: Answers, reference: Answers, rng: Any)
 def check_rotate_2d_refuses_other_axes(student: Answers, reference: Answers, rng: Any) -> None:
     """A last axis that is not of length 2 is a ValueError."""
     good = rng.standard_normal((2, 2))
-    close(student.rotate_2d(good, 0.4), reference.rotate_2d(good, 0.4), room(good, 1.0))
+    with good_input():
+        close(student.rotate_2d(good, 0.4), reference.rotate_2d(good, 0.4), room(good, 1.0))
     for shape in ((2, 3), (2, 1), (5,), (2, 5)):
         vectors, because = rng.standard_normal(shape), "the last axis is not of length 2"
         refuses(student.rotate_2d, vectors, 0.4, error="ValueError", because=because)
@@ -200,7 +202,8 @@ def check_rope_angles_float64(student: Answers, reference: Answers, rng: Any) ->
 def check_rope_angles_refuses_dim(student: Answers, reference: Answers, rng: Any) -> None:
     """A dim that is odd or not positive is a ValueError that names it."""
     positions = scattered(rng, 5)
-    agrees(student, reference, "rope_angles", positions, 8, atol=room(1.0, positions))
+    with good_input():
+        agrees(student, reference, "rope_angles", positions, 8, atol=room(1.0, positions))
     bad_dims(student.rope_angles, positions)
 
 
@@ -232,7 +235,8 @@ def check_rope_angles_leaves_input(student: Answers, reference: Answers, rng: An
 def check_rope_angles_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
     """A base that is not positive is a ValueError."""
     positions = scattered(rng, 5)
-    agrees(student, reference, "rope_angles", positions, 6, 50.0, atol=room(1.0, positions))
+    with good_input():
+        agrees(student, reference, "rope_angles", positions, 6, 50.0, atol=room(1.0, positions))
     for base in (0.0, -50.0):
         because = "a base that is not positive"
         refuses(student.rope_angles, positions, 6, base, error="ValueError", because=because)
@@ -321,7 +325,10 @@ def check_apply_rope_precise_far_out(student: Answers, reference: Answers, rng: 
 def check_apply_rope_refuses_layout(student: Answers, reference: Answers, rng: Any) -> None:
     """A layout that does not exist is a ValueError that names the two that do."""
     x, positions = rng.standard_normal((5, 8)), scattered(rng, 5)
-    agrees(student, reference, "apply_rope", x, positions, 90.0, "half", atol=room(x, positions))
+    with good_input():
+        agrees(
+            student, reference, "apply_rope", x, positions, 90.0, "half", atol=room(x, positions)
+        )
     bad_layouts(student.apply_rope, x, positions)
 
 
@@ -377,7 +384,8 @@ def check_apply_rope_other_widths(student: Answers, reference: Answers, rng: Any
 def check_apply_rope_refuses_positions(student: Answers, reference: Answers, rng: Any) -> None:
     """Positions of any other shape raise, also where NumPy would broadcast them."""
     x, positions = rng.standard_normal((2, 3, 5, 8)), scattered(rng, 5)
-    agrees(student, reference, "apply_rope", x, positions, atol=room(x, positions))
+    with good_input():
+        agrees(student, reference, "apply_rope", x, positions, atol=room(x, positions))
     because = "positions are neither (seq,) nor x.shape[:-1]"
     for shape in ((1,), (4,), (3, 5), (1, 5), (1, 3, 5), (2, 1, 5), (2, 3, 1), (5, 1)):
         refuses(student.apply_rope, x, rng.uniform(2, 99, shape), because=because)
@@ -392,7 +400,8 @@ def check_apply_rope_refuses_dim_and_base(student: Answers, reference: Answers, 
     x, positions = rng.standard_normal((3, 7)), scattered(rng, 3)
     for layout in ("interleaved", "half"):
         inputs, allowed = (x[:, :6], positions, 9.0, layout), room(x, positions)
-        agrees(student, reference, "apply_rope", *inputs, atol=allowed)
+        with good_input():
+            agrees(student, reference, "apply_rope", *inputs, atol=allowed)
         inputs, named = (x, positions, 9.0, layout), ("7",)
         refuses(student.apply_rope, *inputs, error="ValueError", naming=named, because="an odd dim")
         for base in (0.0, -9.0):
@@ -494,7 +503,8 @@ def check_rope_scores_refuse(student: Answers, reference: Answers, rng: Any) -> 
     q, k = rng.standard_normal((3, 8)), rng.standard_normal((5, 8))
     places = scattered(rng, 8)
     p_q, p_k = places[:3], places[3:]
-    agrees(student, reference, "rope_scores", q, k, p_q, p_k, atol=score_room(q, k, places))
+    with good_input():
+        agrees(student, reference, "rope_scores", q, k, p_q, p_k, atol=score_room(q, k, places))
     scores = student.rope_scores
     for bad_q, bad_k in ((p_q[:1], p_k), (p_q, p_k[:1]), (p_q, p_k[:3]), (p_k, p_k), (p_q, places)):
         because = "the number of positions is not the number of vectors"
@@ -584,7 +594,8 @@ def check_interleaved_to_half_other_sizes(student: Answers, reference: Answers, 
 def check_interleaved_to_half_refuses(student: Answers, reference: Answers, rng: Any) -> None:
     """Rows that are no whole heads raise, so do zero heads; an odd head width is a ValueError."""
     weight = rng.standard_normal((20, 3))
-    agrees(student, reference, "interleaved_to_half", weight, 2, atol=0.0)
+    with good_input():
+        agrees(student, reference, "interleaved_to_half", weight, 2, atol=0.0)
     to_half = student.interleaved_to_half
     for heads in (3, 8, 40):
         refuses(to_half, weight, heads, because="rows that cannot be shared out among the heads")
@@ -637,7 +648,8 @@ def check_apply_partial_rope_refuses_rotary_dim(
 ) -> None:
     """A rotary_dim that is odd, below 2 or above dim is a ValueError."""
     x, places = rng.standard_normal((5, 8)), scattered(rng, 5)
-    agrees(student, reference, "apply_partial_rope", x, places, 2, atol=room(x, places))
+    with good_input():
+        agrees(student, reference, "apply_partial_rope", x, places, 2, atol=room(x, places))
     for rotary_dim in (3, 0, -2, 9, 10):
         because = f"rotary_dim {rotary_dim} of 8"
         inputs = (x, places, rotary_dim)
@@ -670,7 +682,8 @@ def check_apply_partial_rope_positions(student: Answers, reference: Answers, rng
     """Every vector may have its own position; other shapes of positions raise."""
     x, places = rng.standard_normal((2, 3, 5, 8)), scattered(rng, 2, 3, 5) - 20.5
     inputs = (x, places, 6, 80.0, "half")
-    agrees(student, reference, "apply_partial_rope", *inputs, atol=room(x, places))
+    with good_input():
+        agrees(student, reference, "apply_partial_rope", *inputs, atol=room(x, places))
     for shape in ((1,), (4,), (3, 5), (2, 3, 1), (1, 1, 5)):
         because = "positions are neither (seq,) nor x.shape[:-1]"
         refuses(student.apply_partial_rope, x, rng.uniform(2, 9, shape), 6, because=because)
@@ -700,7 +713,8 @@ def check_apply_partial_rope_leaves_input(student: Answers, reference: Answers, 
 def check_apply_partial_rope_refuses(student: Answers, reference: Answers, rng: Any) -> None:
     """A wrong layout is a ValueError that names both; so is a base that is not positive."""
     x, places = rng.standard_normal((5, 7)), scattered(rng, 5)
-    agrees(student, reference, "apply_partial_rope", x, places, 4, 30.0, atol=room(x, places))
+    with good_input():
+        agrees(student, reference, "apply_partial_rope", x, places, 4, 30.0, atol=room(x, places))
     bad_layouts(student.apply_partial_rope, x, places, 4)
     for base in (0.0, -30.0):
         inputs, because = (x, places, 4, base), "a base that is not positive"
@@ -736,7 +750,8 @@ def check_score_bound_array(student: Answers, reference: Answers, rng: Any) -> N
 def check_score_bound_refuses_dim(student: Answers, reference: Answers, rng: Any) -> None:
     """A dim that is odd or not positive is a ValueError that names it."""
     distances = scattered(rng, 5)
-    agrees(student, reference, "score_bound", distances, 8, atol=room(8, distances))
+    with good_input():
+        agrees(student, reference, "score_bound", distances, 8, atol=room(8, distances))
     bad_dims(student.score_bound, distances)
 
 
@@ -778,7 +793,8 @@ def check_score_bound_leaves_input(student: Answers, reference: Answers, rng: An
 def check_score_bound_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
     """A base that is not positive is a ValueError."""
     distances = scattered(rng, 5)
-    agrees(student, reference, "score_bound", distances, 6, 50.0, atol=room(6, distances))
+    with good_input():
+        agrees(student, reference, "score_bound", distances, 6, 50.0, atol=room(6, distances))
     for base in (0.0, -50.0):
         because = "a base that is not positive"
         refuses(student.score_bound, distances, 6, base, error="ValueError", because=because)
@@ -875,7 +891,8 @@ def check_fixed_table_cache_float64(student: Answers, reference: Answers, rng: A
 @behaviour("fixed_table_cache", hidden=True)
 def check_fixed_table_cache_refuses(student: Answers, reference: Answers, rng: Any) -> None:
     """Negative lengths and offsets raise; a bad dim or base is a ValueError."""
-    tables = tables_agree(student, reference, (4, 9, 8))
+    with good_input():
+        tables = tables_agree(student, reference, (4, 9, 8))
     refuses(tables, -3, 9, 8, because="a negative length")
     refuses(tables, 4, -9, 8, because="a negative offset")
     for dim in (7, 0, -8):
@@ -1076,7 +1093,8 @@ def check_rotary_embedding_refuses_at_once(student: Answers, reference: Answers,
     def use_base(base: float) -> Any:
         return module(student, 6, base)(*inputs)
 
-    rotated(use_base(10000.0), expected, 150)
+    with good_input():
+        rotated(use_base(10000.0), expected, 150)
     bad_layouts(student.RotaryEmbedding, 6)
     bad_dims(student.RotaryEmbedding)
     for base in (0.0, -9.0):
@@ -1090,7 +1108,8 @@ def check_rotary_embedding_refuses_shapes(student: Answers, reference: Answers, 
     q, k, positions = heads(rng, 2, 4, 5, 8), heads(rng, 2, 2, 5, 8), tensor(scattered(rng, 5))
     expected = module(reference, 8)(q, k, positions)
     rope = module(student, 8)
-    rotated(rope(q, k, positions), expected, 150)
+    with good_input():
+        rotated(rope(q, k, positions), expected, 150)
     because = "positions are neither (seq,) nor (batch, seq)"
     for shape in ((), (1,), (4,), (2,), (1, 5), (2, 1), (1, 1), (4, 5), (2, 4, 5), (2, 1, 5)):
         refuses(rope, q, k, tensor(rng.uniform(2, 9, shape)), because=because)

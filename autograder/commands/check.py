@@ -31,7 +31,7 @@ from ..standard import standard
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE")
-    parser.add_argument("--exercise", metavar="ID", help="only this one (rope.apply_rope)")
+    parser.add_argument("--exercise", metavar="ID", help="only this one: its name, or CHAPTER.NAME")
     parser.add_argument(
         "--all", action="store_true", help="the hidden checks too; needs the reference"
     )
