@@ -8,6 +8,8 @@ runner that executes one request and returns plain data.
 from __future__ import annotations
 
 import contextlib
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,11 +18,17 @@ REQUEST_KINDS = ("call", "use", "method", "get", "cast")
 
 
 class StudentError(Exception):
-    """The answer raised. `types` names the exception's class and its bases, nearest first."""
+    """The answer raised. `types` names the exception's class and its bases, nearest first.
 
-    def __init__(self, types: tuple[str, ...], message: str) -> None:
+    `function` and `line` tell where in the student's own code, the line counted in its cell.
+    """
+
+    def __init__(
+        self, types: tuple[str, ...], message: str, function: str = "", line: int = 0
+    ) -> None:
         self.types = types or ("Exception",)
         self.message = message
+        self.function, self.line = function, line
         super().__init__(f"{self.types[0]}: {message}")
 
 
@@ -57,6 +65,7 @@ class Answers:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._autocast: str | None = None
+        self._last: dict[str, Any] = {}
         self.trace: list[Outcome] = []
 
     def __getattr__(self, name: str) -> Answer:
@@ -77,6 +86,7 @@ class Answers:
         request = _plain(request)
         if self._autocast is not None:
             request["autocast"] = self._autocast
+        self._last = request
         try:
             value = self._runner.run(request)
         except StudentError as error:
@@ -84,6 +94,17 @@ class Answers:
             raise
         self.trace.append(Outcome(value=value))
         return self._wrap(value)
+
+    def last_call(self) -> str:
+        """The latest request as a person would write it, with long arrays cut short."""
+        request = self._last
+        name = request.get("name", "")
+        if "on" in request:
+            name = f"{request['on'].type_name} object" + (f".{name}" if name else "")
+        given = [shown(value) for value in request.get("args", ())]
+        given += [f"{key}={shown(value)}" for key, value in request.get("kwargs", {}).items()]
+        autocast = f", under autocast to {request['autocast']}" if "autocast" in request else ""
+        return f"{name}({', '.join(given)}){autocast}"
 
     def _wrap(self, value: Any) -> Any:
         if isinstance(value, Handle):
@@ -137,6 +158,20 @@ class Instance:
     def cast(self, dtype: str, *, through_parent: bool = False) -> None:
         """`module.to(dtype)`, or the same of a parent module that holds it."""
         self._answers._send(kind="cast", on=self, dtype=dtype, through_parent=through_parent)
+
+
+def shown(value: Any) -> str:
+    """One argument in a few words: short arrays by their numbers, others by dtype and shape."""
+    if isinstance(value, Handle):
+        return f"a {value.type_name}"
+    shape, dtype = getattr(value, "shape", None), str(getattr(value, "dtype", ""))
+    if shape is None or dtype == "":
+        return repr(value) if len(repr(value)) <= 60 else f"a {type(value).__name__}"
+    numbers = value.tolist()
+    if len(shape) <= 2 and 0 < math.prod(shape) <= 6:
+        text = re.sub(r"-?\d+\.\d+(e[-+]\d+)?", lambda m: f"{float(m[0]):.6g}", repr(numbers))
+        return text
+    return f"{dtype.removeprefix('torch.')} of shape {tuple(shape)}"
 
 
 def _plain(value: Any) -> Any:

@@ -51,17 +51,17 @@ def close(actual: Any, expected: Any, atol: float, *, what: str = "the result") 
     got = shaped(actual, want.shape, what=what)
     got, want = got.astype(np.complex128), want.astype(np.complex128)
     with np.errstate(all="ignore"):  # infinities are an answer too
-        error = np.abs(got - want)
+        error = np.where(got == want, 0.0, np.abs(got - want))
     bad = ~(error <= atol)  # NaN counts as wrong
     if not bad.any():
         return
     first = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), got.shape))
     largest = float(np.max(np.where(np.isnan(error), np.inf, error)))
-    place = f"first at index {_index(first)}: " if first else ""
+    place = f"First at index {_index(first)}: yours is" if first else "Yours is"
+    yours, expected = _numbers(got[first], want[first])
     raise CheckFailed(
-        f"{what} differs in {int(bad.sum())} of {got.size} numbers.",
-        f"It differs {place}yours {_number(got[first])}, expected {_number(want[first])}; "
-        f"largest error {largest:.3g}, allowed {atol:.1g}.",
+        f"in {what} {int(bad.sum())} of {got.size} numbers differ.",
+        f"{place} {yours}, expected {expected}; largest error {largest:.3g}, allowed {atol:.1g}.",
     )
 
 
@@ -180,7 +180,7 @@ def refuses(
         absent = [word for word in naming if word not in raised.message]
         if absent:
             raise CheckFailed(
-                f"{because}: the message should name {absent[0]!r}, but it reads: {raised.message}"
+                f"{because}: the message should contain {absent[0]!r}, but reads: {raised.message}"
             ) from None
         return
     raise CheckFailed(
@@ -218,8 +218,15 @@ def _index(index: tuple[int, ...]) -> str:
     return "(" + ", ".join(map(str, index)) + ")" if len(index) > 1 else str(index[0])
 
 
-def _number(value: complex) -> str:
-    return f"{value.real:.6g}" if value.imag == 0 else f"{value:.6g}"
+def _numbers(first: complex, second: complex) -> tuple[str, str]:
+    """Two numbers with as many digits as it takes to tell them apart."""
+    for digits in (6, 9, 12, 17):
+        a, b = (
+            f"{v.real:.{digits}g}" if v.imag == 0 else f"{v:.{digits}g}" for v in (first, second)
+        )
+        if a != b:
+            break
+    return a, b
 
 
 def _kind(value: Any) -> str:
@@ -228,5 +235,7 @@ def _kind(value: Any) -> str:
     if value is None:
         return "None"
     shape = getattr(value, "shape", None)
+    if shape is not None:
+        return f"an array of shape {tuple(shape)}"
     name = type(value).__name__
-    return f"a {name}" if shape is None else f"a {name} of shape {tuple(shape)}"
+    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"

@@ -14,7 +14,6 @@ import numpy as np
 
 from . import course
 from .answers import StudentError
-from .assertions import NOT_WRITTEN
 from .notebooks import Malformed, cells_of, read_bytes
 from .results import GRADER_ERROR, ExerciseResult, SubmissionResult
 from .running import grade_answers
@@ -70,7 +69,7 @@ def grade_cells(
                 defined=session.defined,
             )
             result.status = session.status
-            result.note = _note(session)
+            result.note = "\n".join(session.notes())
         if any(e.points is None for e in result.exercises):
             result.status = GRADER_ERROR
             result.note = next(c.fault for e in result.exercises for c in e.checks if c.fault)
@@ -109,22 +108,3 @@ def environment(limits: Limits, walls: bool) -> dict[str, Any]:
         "sandbox": "bubblewrap" if walls else "none",
         "limits": limits.as_dict(),
     }
-
-
-def _note(session: Session) -> str:
-    """The cells that did not run to their end, a line each; the gravest first.
-
-    Answers that are not written yet are no news, and neither is what they leave undefined.
-    """
-    failed = sorted(
-        session.failed_cells.items(), key=lambda c: (c[0] not in session.grave_cells, c)
-    )
-    unwritten = any(reason.startswith(NOT_WRITTEN) for _, reason in failed)
-    expected = (NOT_WRITTEN, "NameError") if unwritten else NOT_WRITTEN
-    lines = [
-        f"Code cell {number + 1} of {len(session.cells)} failed: {reason}"
-        for number, reason in failed
-        if not reason.startswith(expected)
-    ]
-    more = [f"… and {len(lines) - 8} more"] if len(lines) > 8 else []
-    return "\n".join(lines[:8] + more)

@@ -25,11 +25,11 @@ def check(answer: Any, exercise: str | None = None) -> None:
     if not callable(answer) or name is None:
         example = next(iter(course.exercises().values())).name
         raise ValueError(
-            f"check needs your function or class itself, as in check({example}), "
-            f"but received {type(answer).__name__}"
+            f"check needs your function or class itself, as in check({example}), but received "
+            f"an object of type {type(answer).__name__}"
         )
     try:
-        found = course.find_exercise(name)
+        found = course.find_exercise(str(name))
     except course.CourseError as error:
         raise ValueError(str(error)) from None
     show(examine(answer, found))

@@ -15,14 +15,18 @@ class Malformed(Exception):
     """The file is no notebook; the message says why."""
 
 
-def code_cells(file: Path) -> list[str]:
-    """The sources of the code cells of a notebook, or of the `# %%` cells of a Python file."""
-    return cells_of(read_bytes(file), python=file.suffix == ".py")
+def code_cells(file: Path) -> tuple[list[str], set[str]]:
+    """(sources of the code cells, ids of the grade cells) of a notebook or a Python file."""
+    content, python = read_bytes(file), file.suffix == ".py"
+    cells = cells_of(content, python=python)
+    return cells, set() if python else _grade_ids(json.loads(content.decode("utf-8-sig")))
 
 
 def read_bytes(file: Path) -> bytes:
     """The content of a regular file of a sane size; links and devices are refused."""
     status = file.lstat()
+    if stat.S_ISDIR(status.st_mode):
+        raise Malformed("it is a folder: name the notebook in it")
     if not stat.S_ISREG(status.st_mode):
         raise Malformed(f"{file.name} is no regular file")
     if status.st_size > MAX_BYTES:
@@ -43,6 +47,15 @@ def cells_of(content: bytes, *, python: bool = False) -> list[str]:
     except (ValueError, RecursionError):
         raise Malformed("it is no notebook: its content is not JSON") from None
     return cells_in(notebook)
+
+
+def _grade_ids(notebook: dict[str, Any]) -> set[str]:
+    marks = [c["metadata"].get("nbgrader") for c in notebook["cells"] if _has_metadata(c)]
+    return {str(m["grade_id"]) for m in marks if isinstance(m, dict) and m.get("grade_id")}
+
+
+def _has_metadata(cell: Any) -> bool:
+    return isinstance(cell, dict) and isinstance(cell.get("metadata"), dict)
 
 
 def cells_in(notebook: Any) -> list[str]:

@@ -1,47 +1,66 @@
 """Names the mistake: compares what an answer returned with what known wrong answers return.
 
 A check stops at its first failure, so a student with a known misconception leaves the same trail of
-outcomes up to there as the misconception itself. Equal trails name it; nothing is guessed.
+outcomes up to there as the misconception itself. Equal trails, wherever the misconception fails,
+name it; nothing is guessed.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .answers import Answers, Handle, Outcome
+from .answers import Handle, Outcome
 from .assertions import CheckFailed, as_array
 from .exercise import Exercise
 
 LOOSE = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 1e-4}
 
 
-def recognise(
-    exercise: Exercise, failed: list[tuple[Any, Answers]], standard: Any
-) -> dict[str, str] | None:
-    """The known mistake whose outputs equal the answer's on the failing inputs.
+@dataclass(frozen=True)
+class Tried:
+    """A check that was run: the outcomes of the answer, and whether the check failed."""
 
-    The first failing check decides; among several that fit it, the one that fits most others.
+    check: Any
+    trace: list[Outcome]
+    failed: bool
+
+
+def recognise(exercise: Exercise, tried: list[Tried], standard: Any) -> dict[str, str] | None:
+    """The known mistake that explains an answer's failures; None when there is none.
+
+    Wherever the mistake fails a check, the answer must fail it too and with the same outputs. The
+    answer may fail further checks (a second mistake). Among several, the one that explains most.
     """
-    fitting: dict[str, tuple[dict[str, str], int]] = {}
-    for number, (check, asked) in enumerate(failed):
-        if number and not fitting:
-            break
-        for about, trace in standard.wrong_answers(exercise, check):
-            if _same_trace(asked.trace, trace) and (number == 0 or about["id"] in fitting):
-                _, count = fitting.get(about["id"], (about, 0))
-                fitting[about["id"]] = ({**about, "check": failed[0][0].name}, count + 1)
-    if not fitting:
+    first = next((t for t in tried if t.failed and _ends_in_data(t.trace)), None)
+    if first is None:
         return None
-    return max(fitting.values(), key=lambda entry: entry[1])[0]
+    fitting = {
+        about["id"]: ({**about, "check": first.check.name}, 1)
+        for about, trace in standard.wrong_answers(exercise, first.check)
+        if _ends_in_data(trace) and _same_trace(first.trace, trace)
+    }
+    for other in tried:
+        if other is first or not fitting:
+            continue
+        for about, trace in standard.wrong_answers(exercise, other.check, only=set(fitting)):
+            if other.failed and _same_trace(other.trace, trace):
+                known, explained = fitting[about["id"]]
+                fitting[about["id"]] = known, explained + 1
+            else:
+                del fitting[about["id"]]
+    return max(fitting.values(), key=lambda entry: entry[1])[0] if fitting else None
+
+
+def _ends_in_data(trace: list[Outcome]) -> bool:
+    return bool(trace) and trace[-1].error is None
 
 
 def _same_trace(mine: list[Outcome], known: list[Outcome]) -> bool:
-    """Equal outcomes all the way to the failure, whose last is data and no error."""
-    if len(mine) != len(known) or not mine or mine[-1].error is not None:
-        return False
-    return all(_same(a, b) for a, b in zip(mine, known, strict=True))
+    """Equal outcomes all the way to the failure."""
+    return len(mine) == len(known) and all(_same(a, b) for a, b in zip(mine, known, strict=True))
 
 
 def _same(a: Outcome, b: Outcome) -> bool:

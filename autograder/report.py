@@ -13,8 +13,8 @@ import unicodedata
 from .results import CheckResult, ExerciseResult, SubmissionResult
 
 PUBLIC_NOTE = (
-    "These are the public checks, not the whole grade: "
-    "the hidden ones ask the same of other inputs."
+    "These are the public checks, not the whole grade: hidden ones try other inputs, "
+    "and the rest of what the docstring promises."
 )
 MARKS = {True: "✓", False: "✗"}
 COLOURS = {True: "#2e7d32", False: "#c62828"}

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import sys
+import sysconfig
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
 from .answers import Handle, StudentError
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIBRARIES = tuple({os.path.realpath(p) + os.sep for p in sysconfig.get_paths().values()}) + (
+    "<frozen",
+    "<__array_function__",
+)
 PLAIN = (bool, int, float, complex, str, type(None))
 
 
@@ -98,7 +106,17 @@ def describe(error: BaseException) -> StudentError:
         message = str(error)
     except Exception:
         message = "(its message cannot be shown)"
-    return StudentError(types, message)
+    return StudentError(types, message, *_place(error))
+
+
+def _place(error: BaseException) -> tuple[str, int]:
+    """(function, line) of the last frame that is the student's own; ("", 0) when there is none."""
+    place = ("", 0)
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if not file.startswith((HERE, *LIBRARIES)):
+            place = (frame.f_code.co_name, line)
+    return place
 
 
 def missing(name: str) -> str:

@@ -19,7 +19,7 @@ from . import course
 from .answers import Answers, Outcome, Runner, StudentError
 from .assertions import NOT_WRITTEN, CheckFailed
 from .exercise import Exercise
-from .recognise import recognise
+from .recognise import Tried, recognise
 from .results import CheckResult, ExerciseResult, score
 
 PUBLIC_SEED = 20170612
@@ -37,7 +37,7 @@ class Standard(Protocol):
     def reference(self, exercise: Exercise, check: str) -> Runner: ...
 
     def wrong_answers(
-        self, exercise: Exercise, check: Check
+        self, exercise: Exercise, check: Check, only: set[str] | None = None
     ) -> list[tuple[dict[str, str], list[Outcome]]]: ...
 
 
@@ -150,7 +150,7 @@ def grade_answers(
     """Grade exercises of one chapter. `defined` lists the names that the answer has, if known."""
     by_name = {exercise.name: exercise for exercise in exercises}
     found: dict[str, list[CheckResult]] = {name: [] for name in by_name}
-    failed: dict[str, list[tuple[Check, Answers]]] = {name: [] for name in by_name}
+    tried: dict[str, list[Tried]] = {name: [] for name in by_name}
 
     def use(check: Check) -> None:
         exercise = by_name[check.exercise]
@@ -158,9 +158,8 @@ def grade_answers(
             answer.begin(exercise.name)
         asked, error = check.call(answer, standard.reference(exercise, check.name), seed)
         reveal = show_hidden_values or not check.hidden
-        found[exercise.name].append(_result(check, error, reveal))
-        if isinstance(error, CheckFailed):
-            failed[exercise.name].append((check, asked))
+        found[exercise.name].append(_result(check, asked, error, reveal))
+        tried[exercise.name].append(Tried(check, asked.trace, error is not None))
 
     each_check(exercises[0].chapter, list(by_name), use, hidden=hidden)
     results = []
@@ -170,7 +169,7 @@ def grade_answers(
         if defined is not None and name not in defined and status == "failed":
             status = "missing"
         result = ExerciseResult(exercise.id, points, exercise.points, status, checks)
-        result.misconception = recognise(exercise, failed[name], standard)
+        result.misconception = recognise(exercise, tried[name], standard)
         if result.misconception:
             for check_result in checks:
                 if check_result.name == result.misconception["check"]:
@@ -179,30 +178,37 @@ def grade_answers(
     return results
 
 
-def _result(check: Check, error: Exception | None, reveal: bool) -> CheckResult:
+def _result(check: Check, asked: Answers, error: Exception | None, reveal: bool) -> CheckResult:
     result = CheckResult(check.name, check.sentence, check.weight, check.hidden, error is None)
     if isinstance(error, CheckFailed):
-        result.message = error.message[:1].upper() + error.message[1:]
-        if reveal and error.values:
-            result.message += " " + error.values
+        result.message = sentence(error.message)
+        if reveal:
+            result.message += f" {error.values}" if error.values else ""
+            result.message += f"\nThe call: {asked.last_call()}"
     elif isinstance(error, StudentError):
-        result.message = _raised(error)
+        result.message, told = _raised(error)
+        if reveal and not told:
+            result.message += f"\nThe call: {asked.last_call()}"
     elif error is not None:
         result.fault = "".join(traceback.format_exception(error))
         result.message = "The checker itself failed here; this costs no points. Please report it."
     return result
 
 
-def _raised(error: StudentError) -> str:
+def _raised(error: StudentError) -> tuple[str, bool]:
+    """What to say of an error, and whether that says all: which call it was is then no help."""
     kind = error.types[0]
     if NOT_WRITTEN in error.types:
-        return "Not written yet (it raises NotImplementedError)."
-    if kind == "Gone":
-        return error.message[:1].upper() + error.message[1:] + "."
-    if kind == "NameError" and error.message.startswith("the name "):
-        return error.message[:1].upper() + error.message[1:] + "."
-    return (
-        f"Your code raised {kind}: {error.message[:300]}"
-        if error.message
-        else (f"Your code raised {kind}.")
-    )
+        others = {e.name for e in course.exercises().values()}
+        if error.function in others:
+            return f"`{error.function}` is not written yet (it raises NotImplementedError).", True
+        return "Not written yet (it raises NotImplementedError).", True
+    if kind == "Gone" or (kind == "NameError" and error.message.startswith("the name ")):
+        return sentence(error.message) + ".", True
+    place = f" in {error.function}, line {error.line}" if error.function else ""
+    said = f": {error.message[:300]}" if error.message else "."
+    return f"Your code raised {kind}{place}{said}", False
+
+
+def sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

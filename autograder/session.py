@@ -18,6 +18,7 @@ import psutil
 
 from . import sandbox
 from .answers import StudentError
+from .assertions import NOT_WRITTEN
 from .sandbox import Limits, SandboxFault
 from .wire import ProtocolError, pack, read_frame, unpack
 from .worker import WAIT
@@ -84,6 +85,7 @@ class Session:
             if "error" in reply:
                 types = tuple(str(t)[:100] for t in reply["error"])
                 text = str(reply["text"])
+                place = str(reply.get("function", ""))[:60], int(reply.get("line", 0))
             else:
                 return reply["value"]
         except _Ended as end:
@@ -97,7 +99,7 @@ class Session:
             raise self._abandon(f"a call took longer than {self.limits.call_seconds:g} s")
         if "MemoryError" in types:
             self._worsen(MEMORY)
-        raise StudentError(types, text)
+        raise StudentError(types, text, *place)
 
     def load(self) -> None:
         """Start a worker and run the cells; a cell that kills it is left out the next time."""
@@ -134,6 +136,22 @@ class Session:
                 self._skip.add(running)
                 self.grave_cells.add(running)
                 self.failed_cells[running] = reason
+
+    def notes(self) -> list[str]:
+        """The cells that did not run to their end, a line each; the gravest first.
+
+        Answers that are not written yet are no news, and neither is what they leave undefined.
+        """
+        order = sorted(self.failed_cells.items(), key=lambda c: (c[0] not in self.grave_cells, c))
+        unwritten = any(reason.startswith(NOT_WRITTEN) for _, reason in order)
+        expected = (NOT_WRITTEN, "NameError") if unwritten else NOT_WRITTEN
+        lines = [
+            f"Code cell {number + 1} of {len(self.cells)}, `{_first_line(self.cells[number])}`, "
+            f"failed: {reason}"
+            for number, reason in order
+            if not reason.startswith(expected)
+        ]
+        return lines[:8] + ([f"… and {len(lines) - 8} more"] if len(lines) > 8 else [])
 
     def _cell_failed(self, number: int, error: list[str]) -> None:
         name, text = str(error[0])[:100], str(error[1])[:300]
@@ -220,6 +238,11 @@ class Session:
                 self._incoming.get_nowait()
         if self._scratch is not None:
             self._scratch.cleanup()
+
+
+def _first_line(cell: str) -> str:
+    line = next((line.strip() for line in cell.splitlines() if line.strip()), "")
+    return line if len(line) <= 40 else line[:39] + "…"
 
 
 class _Ended(Exception):

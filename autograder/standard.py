@@ -31,10 +31,12 @@ class Live:
         return NamespaceRunner(vars(course.reference(exercise)))
 
     def wrong_answers(
-        self, exercise: Exercise, check: Check
+        self, exercise: Exercise, check: Check, only: set[str] | None = None
     ) -> list[tuple[dict[str, str], list[Outcome]]]:
         found = []
         for wrong in course.misconceptions(exercise):
+            if only is not None and wrong.id not in only:
+                continue
             student = NamespaceRunner({exercise.name: wrong.wrong})
             asked, error = check.call(student, self.reference(exercise, check.name), self._seed)
             if error is not None:
@@ -54,10 +56,10 @@ class Recording:
         return _Replay(_outcomes(self._load(check)["reference"]))
 
     def wrong_answers(
-        self, exercise: Exercise, check: Check
+        self, exercise: Exercise, check: Check, only: set[str] | None = None
     ) -> list[tuple[dict[str, str], list[Outcome]]]:
         known = self._load(check.name)["wrong"]
-        return [(about, _outcomes(trace)) for about, trace in known]
+        return [(a, _outcomes(trace)) for a, trace in known if only is None or a["id"] in only]
 
     def _load(self, check: str) -> dict[str, Any]:
         return unpack(self._zip.read(check))

@@ -83,12 +83,16 @@ def _answer(runner: NamespaceRunner, request: dict[str, Any], seconds: float) ->
         with _alarm(seconds), contextlib.redirect_stdout(None), contextlib.redirect_stderr(None):
             return {"value": runner.run(request)}
     except StudentError as error:
-        return {"error": list(error.types), "text": error.message}
+        return _told(error)
     except TimeUp:
         return {"error": ["TimeUp"], "text": ""}
     except BaseException as error:
-        described = describe(error)
-        return {"error": list(described.types), "text": described.message}
+        return _told(describe(error))
+
+
+def _told(error: StudentError) -> dict[str, Any]:
+    place = {"function": error.function, "line": error.line}
+    return {"error": list(error.types), "text": error.message, **place}
 
 
 def confine(limits: dict[str, Any]) -> None:
@@ -152,6 +156,8 @@ def _shell() -> Any:
     config.InteractiveShell.colors = "nocolor"
     shell = InteractiveShell.instance(config=config)
     shell.user_ns["__name__"] = "__main__"
+    # `%matplotlib inline` asks for a window, and there is none.
+    shell.enable_gui = lambda gui=None: None  # type: ignore[method-assign]
     return shell
 
 
@@ -172,6 +178,8 @@ def _hand_over_the_course_name() -> None:
 
 
 def _text(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return f"{error.msg} (line {error.lineno})"
     try:
         return str(error)[:500]
     except BaseException:

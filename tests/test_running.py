@@ -110,7 +110,7 @@ def test_the_message_tells_index_values_and_largest_error(tiny: Callable[..., An
         return y
 
     message = tiny(wrong).checks[0].message
-    assert "1 of 6 numbers" in message and "first at index (1, 2): yours" in message
+    assert "1 of 6 numbers differ" in message and "First at index (1, 2): yours is" in message
     assert "largest error 0.5" in message and "expected" in message
 
 
@@ -134,7 +134,40 @@ def test_an_answer_that_always_raises_earns_nothing(tiny: Callable[..., Any]) ->
 
     result = tiny(angry)
     assert result.points == 0
-    assert "Your code raised TypeError: text" in result.checks[0].message
+    assert "Your code raised TypeError in angry, line " in result.checks[0].message
+
+
+def test_the_message_of_a_public_check_shows_the_call_and_that_of_a_hidden_one_does_not(
+    tiny: Callable[..., Any],
+) -> None:
+    result = tiny(lambda x: 3 * x if isinstance(x, float) else "no")
+    messages = {c.name: c.message for c in result.checks}
+    assert "The call: double([[" in messages["double_doubles"]
+    assert "The call: double(2.0)" in messages["double_refuses_text"]
+    assert "The call" not in messages["double_large"]
+
+
+def test_a_mistake_is_not_named_when_it_does_not_explain_every_place_where_it_fails(
+    tiny: Callable[..., Any],
+) -> None:
+    """Squares arrays alone: the known mistake squares numbers too, so it is another one."""
+    result = tiny(lambda x: squared(x) if isinstance(x, np.ndarray) else double(x))
+    assert result.points < 3 and result.misconception is None
+
+
+def test_a_second_mistake_does_not_hide_a_known_one(tiny: Callable[..., Any]) -> None:
+    result = tiny(lambda x: x**2 if not isinstance(x, str) else None)
+    assert result.misconception["id"] == "square"
+
+
+def test_an_answer_that_needs_an_unwritten_one_is_told_which(
+    tiny: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def triple(x: Any) -> Any:
+        raise NotImplementedError
+
+    monkeypatch.setattr(course, "exercises", lambda: {"tiny.triple": Exercise("tiny", "triple", 1)})
+    assert tiny(lambda x: triple(x)).checks[0].message.startswith("`triple` is not written yet")
 
 
 def test_a_fault_of_the_checker_is_never_a_zero(

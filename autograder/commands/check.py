@@ -1,7 +1,8 @@
 """Check the answers in a notebook or a Python file, as `check(...)` does in a notebook.
 
-Reads FILE (.ipynb, or .py that defines the names) and writes nothing. A file named after a chapter
-is held against all exercises of the chapter, any other against those that it defines.
+Reads FILE (.ipynb, or .py that defines the names) and writes nothing. A chapter's notebook, and a
+file named after a chapter, are held against all of its exercises; any other file against those that
+it defines. --json prints one JSON object a line, one line for each exercise.
 
 examples:
   python -m autograder check rope.ipynb
@@ -31,11 +32,16 @@ from ..standard import standard
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE")
-    parser.add_argument("--exercise", metavar="ID", help="only this one: its name, or CHAPTER.NAME")
+    parser.add_argument(
+        "--exercise",
+        metavar="ID",
+        action="append",
+        help="only this one: its name, or CHAPTER.NAME (may be repeated)",
+    )
     parser.add_argument(
         "--all", action="store_true", help="the hidden checks too; needs the reference"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object per exercise")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line (JSON Lines)")
     parser.add_argument(
         "--seed", type=int, default=PUBLIC_SEED, help="inputs of another grading (with --all)"
     )
@@ -52,12 +58,11 @@ def run(options: argparse.Namespace) -> int:
     walls = not options.without_sandbox and (options.all or sandbox.available())
     if walls:
         sandbox.require()
+    asked = [course.find_exercise(name) for name in options.exercise or ()]
     try:
-        cells = code_cells(options.file)
+        cells, grade_ids = code_cells(options.file)
     except FileNotFoundError:
         raise course.CourseError(f"there is no file {options.file}") from None
-    except IsADirectoryError:
-        raise course.CourseError(f"{options.file} is a folder: name a file") from None
     except Malformed as error:
         raise course.CourseError(f"{options.file}: {error}") from None
     names = [e.name for e in course.exercises().values()]
@@ -66,9 +71,9 @@ def run(options: argparse.Namespace) -> int:
             session.load()
         except StudentError as gone:
             raise course.CourseError(f"{options.file} cannot run: {gone.message}") from None
-        for number, reason in sorted(session.failed_cells.items()):
-            print(report.clean(f"note: code cell {number + 1} failed: {reason}"), file=sys.stderr)
-        results = _grade(session, _chosen(options, session), options)
+        for note in session.notes():
+            print(report.clean(f"note: {note}"), file=sys.stderr)
+        results = _grade(session, asked or _meant(options.file, grade_ids, session), options)
     for result in results:
         if options.json:
             print(json.dumps(result.as_json(), ensure_ascii=False))
@@ -79,16 +84,16 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(result.status == "passed" for result in results) else 1
 
 
-def _chosen(options: argparse.Namespace, session: Session) -> list[Exercise]:
-    if options.exercise:
-        return [course.find_exercise(options.exercise)]
-    if options.file.stem in course.chapters():
-        return list(course.manifest(options.file.stem))
-    found = [e for e in course.exercises().values() if e.name in session.defined]
+def _meant(file: Path, grade_ids: set[str], session: Session) -> list[Exercise]:
+    """The exercises that a file is about: a chapter's, or those that it defines."""
+    every = course.exercises().values()
+    chapters = {e.chapter for e in every if e.chapter == file.stem or e.name in grade_ids}
+    found = [e for e in every if e.chapter in chapters]
+    found = found or [e for e in every if e.name in session.defined]
     if not found:
         raise course.CourseError(
-            f"{options.file} defines no exercise: name one with --exercise, or define one of "
-            + ", ".join(e.name for e in course.exercises().values())
+            f"{file} defines no exercise: name one with --exercise, or define one of "
+            + ", ".join(e.name for e in every)
         )
     return found
 
