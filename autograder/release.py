@@ -23,7 +23,8 @@ from .standard import record
 
 MODULES = (
     "__init__ __main__ answers assertions cli course exercise local notebooks report results "
-    "runner running recognise sandbox session standard wire worker commands/__init__ commands/check"
+    "runner running recognise sandbox session standard wire usage worker "
+    "commands/__init__ commands/check"
 ).split()
 PINNED = "numpy torch matplotlib pytest psutil jupyterlab ipython ipykernel".split()
 FOLDER = "positional-encoding"  # what the zip unpacks to
@@ -44,8 +45,7 @@ each. In a terminal:
 The checks in this bundle are the public ones. Your grade also counts hidden checks, which ask the
 same of other inputs. Hand in the notebook alone, under the name it has.
 
-In Colab: upload the notebook and this bundle's zip file, and run in a first cell
-`!unzip -qo {zip} && mv {folder}/autograder .`
+In Colab: upload the notebook and the bundle's zip file, and run `!unzip -q {zip}` in a first cell.
 """
 
 
@@ -83,7 +83,7 @@ def _fill(bundle: Path, zip_name: str) -> None:
         nbformat.write(student_notebook(chapter), bundle / f"{chapter}.ipynb")
         (package / "checks" / f"{chapter}.py").write_text(public_checks(chapter), "utf-8")
         record(chapter, package / "recorded" / f"{chapter}.zip")
-    text = README.format(first=course.chapters()[0], zip=zip_name, folder=FOLDER)
+    text = README.format(first=course.chapters()[0], zip=zip_name)
     (bundle / "README.md").write_text(text, "utf-8")
     (bundle / "requirements.txt").write_text(_requirements(), "utf-8")
 

@@ -42,9 +42,9 @@ class Limits:
     cell_seconds: float = 20.0
     call_seconds: float = 5.0
     wall_seconds: float = 120.0
-    cpu_seconds: int = 120
+    cpu_seconds: int = 60
     memory_bytes: int = 2 << 30
-    processes: int = 64
+    processes: int = 32
     open_files: int = 256
     file_bytes: int = 64 << 20
     scratch_bytes: int = 256 << 20

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from . import sandbox
+from . import sandbox, usage
 from .answers import StudentError
 from .assertions import NOT_WRITTEN
 from .sandbox import Limits, SandboxFault
@@ -25,6 +25,7 @@ from .worker import WAIT
 
 GRADED, TIMEOUT, MEMORY, CRASHED = "graded", "timeout", "out of memory", "crashed"
 RESTARTS = 8
+WATCH = 0.2  # seconds between two looks at what a working process uses
 GRACE = 3.0  # seconds between the alarm inside the worker and its end from outside
 
 
@@ -51,7 +52,6 @@ class Session:
         self.failed_cells: dict[int, str] = {}
         self.grave_cells: set[int] = set()
         self.defined: list[str] = []
-        self.memory_peak = 0
         self._skip: set[int] = set()
         self._abandoned: dict[str, str] = {}
         self._exercise = ""
@@ -180,12 +180,12 @@ class Session:
         assert self._process is not None
         deadline = min(time.monotonic() + seconds, self._deadline)
         while True:
+            if time.monotonic() > deadline:
+                raise _Ended(TIMEOUT, "the process did not answer in its time")
             try:
-                item = self._incoming.get(timeout=0.1)
+                item = self._incoming.get(timeout=WATCH)
             except queue.Empty:
-                self._watch_memory()
-                if time.monotonic() > deadline:
-                    raise _Ended(TIMEOUT, "the process did not answer in its time") from None
+                self._watch()
                 continue
             if item is None:
                 raise self._death()
@@ -196,16 +196,16 @@ class Session:
                 raise ProtocolError("a message that is no object")
             return message
 
-    def _watch_memory(self) -> None:
-        """Kill the group when all its processes together hold more than one may."""
+    def _watch(self) -> None:
+        """End the group when its processes together use more than one may."""
         assert self._process is not None
-        used = _memory(self._process.pid, shared_once=False)
-        if used > self.limits.memory_bytes:  # what forked processes share was counted twice
-            used = _memory(self._process.pid, shared_once=True)
-        self.memory_peak = max(self.memory_peak, used)
-        if used > self.limits.memory_bytes:
-            megabytes = self.limits.memory_bytes >> 20
+        limits = self.limits
+        used = usage.of_tree(self._process.pid, limits.memory_bytes)
+        if used.memory > limits.memory_bytes:
+            megabytes = limits.memory_bytes >> 20
             raise _Ended(MEMORY, f"the process used more than {megabytes} MiB of memory")
+        if used.cpu > limits.cpu_seconds:
+            raise _Ended(TIMEOUT, f"it used more than {limits.cpu_seconds} s of processor time")
 
     def _death(self) -> _Ended:
         assert self._process is not None
@@ -249,21 +249,6 @@ class _Ended(Exception):
     def __init__(self, status: str, reason: str) -> None:
         self.status, self.reason = status, reason
         super().__init__(reason)
-
-
-def _memory(pid: int, *, shared_once: bool) -> int:
-    """Bytes held by a process and all below it."""
-    used = 0
-    with contextlib.suppress(psutil.Error):
-        top = psutil.Process(pid)
-        for process in [top, *top.children(recursive=True)]:
-            with contextlib.suppress(psutil.Error):
-                resident = process.memory_info().rss
-                if shared_once:
-                    with contextlib.suppress(psutil.AccessDenied):
-                        resident = process.memory_full_info().pss
-                used += resident
-    return used
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -3,7 +3,8 @@
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,36 @@ def test_memory_is_bounded_in_one_process_and_over_all() -> None:
         with submitted(cell, "def f(x):\n    return x") as session:
             assert ask(session, "f", 1) == 1
             assert session.status == "out of memory", cell
+
+
+def test_many_busy_processes_share_one_budget_of_processor_time() -> None:
+    busy = "import os\nfor _ in range(8):\n    if os.fork() == 0:\n        while True: pass\n"
+    limits = replace(LIMITS, cpu_seconds=4, cell_seconds=9)
+    cell = busy + "import time\ntime.sleep(60)"
+    with submitted(cell, "def f(x):\n    return x", limits=limits) as session:
+        assert ask(session, "f", 1) == 1
+        assert session.status == "timeout" and "processor time" in session.failed_cells[0]
+
+
+def test_a_flood_of_messages_does_not_keep_the_grader_busy_for_ever() -> None:
+    flood = """
+import os, json, struct
+header = json.dumps({"dict": [["cell", 0]]}).encode()
+frame = struct.pack(">II", len(header), 0) + header
+while True:
+    for fd in range(3, 9):
+        try:
+            os.write(fd, frame)
+        except BaseException:
+            pass
+"""
+    limits = replace(LIMITS, wall_seconds=8)
+    started = time.monotonic()
+    with submitted(flood, "def f(x):\n    return x", limits=limits) as session:
+        with suppress(Gone):
+            ask(session, "f", 1)
+        assert session.status in ("timeout", "crashed")
+    assert time.monotonic() - started < 20
 
 
 def test_scratch_and_shared_memory_are_bounded() -> None:

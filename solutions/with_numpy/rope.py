@@ -32,7 +32,7 @@ def rotate_2d(vector: ArrayLike, angle: ArrayLike) -> np.ndarray:
         (a, b) → (a·cos φ − b·sin φ, a·sin φ + b·cos φ)
 
     Shapes: vector (..., 2); angle φ a number, or an array that broadcasts against
-        vector.shape[:-1]; result (..., 2).
+        vector.shape[:-1] as NumPy arrays do; result (the broadcast shape, 2).
     Dtype: sine and cosine in float64, the result in the floating dtype of `vector`; an integer
         vector gives float64. `vector` is not changed.
     Units: φ in radians.
@@ -61,8 +61,8 @@ def rope_angles(positions: ArrayLike, dim: int, base: float = 10000.0) -> np.nda
     Shapes: positions any; result positions.shape + (dim/2,).
     Dtype: float64 whatever the dtype of `positions`, which are integers or floats.
     Units: positions in tokens, angles in radians, not reduced modulo 2π.
-    Raises: ValueError when `dim` is not a positive even integer, or `base` not a finite number
-        above 0.
+    Raises: ValueError when `dim` is not a positive even integer (the message names it), or `base`
+        not a finite number above 0.
 
     >>> rope_angles([0, 1, 2.5], dim=4)
     array([[0.   , 0.   ],
@@ -94,8 +94,9 @@ def apply_rope(
         `x` is not changed.
     Units: positions in tokens; integers or floats.
     Layout: "interleaved" pairs coordinates (2i, 2i + 1), "half" pairs (i, i + dim/2).
-    Raises: ValueError when `positions` has another shape, `dim` is odd, `base` is not a finite
-        number above 0, or `layout` is neither of the two.
+    Raises: ValueError when `positions` has any other shape, also one that would broadcast; when
+        `dim` is odd (the message names it); when `base` is not a finite number above 0; when
+        `layout` is neither of the two (the message names both).
 
     >>> q = [[1, 0.5, -0.5, 2]]
     >>> apply_rope(q, [5]).round(4)
@@ -210,7 +211,7 @@ def apply_partial_rope(
     Units: positions in tokens.
     Layout: "interleaved" or "half", within the first rotary_dim coordinates.
     Raises: ValueError when `rotary_dim` is not an even integer in 2..dim, and in the cases of
-        `apply_rope`.
+        `apply_rope`, with the same names in the message.
 
     >>> apply_partial_rope([[1, 0.5, -0.5, 2, 7]], [5], rotary_dim=2).round(4)
     array([[ 0.7631, -0.8171, -0.5   ,  2.    ,  7.    ]])
@@ -235,8 +236,8 @@ def score_bound(distances: ArrayLike, dim: int, base: float = 10000.0) -> np.nda
     Shapes: distances any; result distances.shape.
     Dtype: float64.
     Units: distances in tokens; integers or floats, of either sign.
-    Raises: ValueError when `dim` is not a positive even integer, or `base` not a finite number
-        above 0.
+    Raises: ValueError when `dim` is not a positive even integer (the message names it), or `base`
+        not a finite number above 0.
 
     >>> score_bound([0, 1, 10], dim=8).round(4)
     array([2.5   , 2.2925, 0.9919])
@@ -247,7 +248,7 @@ def score_bound(distances: ArrayLike, dim: int, base: float = 10000.0) -> np.nda
 
 
 def fixed_table_cache() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """Repair of a cache that gave the rows of one call to another: make `tables` with a memory.
+    """Make `tables`, a cache of cosines and sines that never hands one call's rows to another.
 
     Returns a function `tables(length, offset, dim, base=10000.0)` → (cos, sin) of the angles of
     positions offset … offset + length − 1 (see `rope_angles`). It may remember what it computed,

@@ -62,14 +62,15 @@ class RotaryEmbedding(nn.Module):
     Shapes: `forward(q, k, positions)` takes q (batch, heads, seq, head_dim), k the same with as
         many heads or fewer (grouped queries: a divisor of heads), and positions (seq,), shared by
         the batch, or (batch, seq). It returns (q_rotated, k_rotated), shaped like q and k.
+        Nothing else broadcasts.
     Dtype: floating. Results keep the dtype and device of q and k, also under autocast. Angles,
         sines and cosines are computed in float32 or better, whatever the dtype of q, and also
         after the module, or a parent that holds it, was cast.
     Units: positions in tokens; integers or floats.
     Layout: "half" pairs coordinates (i, i + head_dim/2), "interleaved" pairs (2i, 2i + 1).
-    Raises: ValueError, at construction, when `head_dim` is not a positive even integer, `base`
-        not a finite number above 0, or `layout` neither of the two; in `forward`, when shapes do
-        not go together or dtypes are not as above.
+    Raises: ValueError, at construction, when `head_dim` is not a positive even integer (the
+        message names it), `base` not a finite number above 0, or `layout` neither of the two (the
+        message names both); in `forward`, when shapes or dtypes are not as above.
 
     >>> rope = RotaryEmbedding(head_dim=4)
     >>> q = torch.tensor([1.0, 0.5, -0.5, 2.0]).reshape(1, 1, 1, 4)
