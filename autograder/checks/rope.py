@@ -957,8 +957,8 @@ def check_rotary_embedding_grouped_queries(student: Answers, reference: Answers,
     """All heads of a batch turn alike; keys may have fewer heads and keep them."""
     q, k = heads(rng, 2, 6, 5, 8), heads(rng, 2, 3, 5, 8)
     positions = tensor(scattered(rng, 5))
-    expected = module(reference, 8, 500.0)(q, k, positions)
-    rotated(module(student, 8, 500.0)(q, k, positions), expected, 150)
+    expected = module(reference, 8, 500.0, "half")(q, k, positions)
+    rotated(module(student, 8, 500.0, "half")(q, k, positions), expected, 150)
 
 
 @behaviour("RotaryEmbedding")

@@ -329,6 +329,27 @@ def apply_exponent_doubled(
     return rope.apply_rope(x, positions, base**2, layout)
 
 
+def apply_without_base(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    rope.apply_rope(x, positions, base, layout)
+    return rope.apply_rope(x, positions, layout=layout)
+
+
+def apply_one_after_the_other(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    """The second members of the pairs use the first ones as the line above has left them."""
+
+    def turn_badly(pairs: Array, angles: Array) -> Array:
+        a, b = pairs[..., 0], pairs[..., 1]
+        a = a * np.cos(angles) - b * np.sin(angles)
+        b = a * np.sin(angles) + b * np.cos(angles)
+        return np.stack([a, b], axis=-1).astype(pairs.dtype)
+
+    return rotate_with(x, positions, base, layout, turn_badly)
+
+
 def apply_one_layout(
     x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
 ) -> Array:
@@ -433,6 +454,22 @@ APPLY_ROPE = (
         "apply_rope_published_numbers",
         "The first pair is right and the later ones turn far too slowly: the factor 2 is in the "
         "exponent twice. Compare your angles with the previous exercise.",
+        "rope-ladder",
+    ),
+    Misconception(
+        "apply-rope-one-after-the-other",
+        apply_one_after_the_other,
+        "apply_rope_published_numbers",
+        "The second members of the pairs were computed from first ones that were already rotated. "
+        "Both new members need both old ones, so keep those until the end.",
+        "rope-plane",
+    ),
+    Misconception(
+        "apply-rope-ignores-base",
+        apply_without_base,
+        "apply_rope_many_tokens",
+        "The base argument changes nothing: every call turns as with base 10000. Hand it on to "
+        "your angles.",
         "rope-ladder",
     ),
     Misconception(
@@ -569,7 +606,7 @@ ROPE_SCORES = (
         "rope_scores_published_number",
         "The rotations are right, but the dot products are not divided by √dim. Without it wide "
         "vectors push the softmax to its limits.",
-        "rope-relative",
+        "ex-rope_scores",
     ),
     Misconception(
         "rope-scores-scaled-by-keys",
@@ -660,6 +697,11 @@ def to_half_columns(weight: Array, num_heads: int) -> Array:
     return weight[:, row_order(weight, num_heads)]
 
 
+def to_half_unmoved(weight: Array, num_heads: int) -> Array:
+    rope.interleaved_to_half(weight, num_heads)
+    return rope.as_floats(weight, "weight").copy()
+
+
 def to_half_heads_for_width(weight: Array, num_heads: int) -> Array:
     row_order(weight, num_heads)
     return weight[row_order(weight, len(weight) // num_heads)]
@@ -696,6 +738,14 @@ INTERLEAVED_TO_HALF = (
         "interleaved_to_half_published_order",
         "You reordered the columns. A row of the weight makes one coordinate of q or k; the "
         "columns belong to the model's own coordinates, which stay.",
+        "rope-porting",
+    ),
+    Misconception(
+        "interleaved-to-half-unmoved",
+        to_half_unmoved,
+        "interleaved_to_half_published_order",
+        "The rows came back in the order in which they went in. Reshaping alone moves nothing: "
+        "within each head, exchange the axis of pairs with the axis of their two members.",
         "rope-porting",
     ),
     Misconception(
@@ -810,6 +860,17 @@ def partial_last_coordinates(
     return np.concatenate([x[..., :split], turned], axis=-1)
 
 
+def partial_without_base(
+    x: Array,
+    positions: Array,
+    rotary_dim: int,
+    base: float = 10000.0,
+    layout: str = "interleaved",
+) -> Array:
+    rope.apply_partial_rope(x, positions, rotary_dim, base, layout)
+    return rope.apply_partial_rope(x, positions, rotary_dim, layout=layout)
+
+
 def partial_pairs_across(
     x: Array,
     positions: Array,
@@ -902,6 +963,14 @@ APPLY_PARTIAL_ROPE = (
         "apply_partial_rope_published_numbers",
         "You rotated the last coordinates. The rotated ones stand first.",
         "rope-partial",
+    ),
+    Misconception(
+        "apply-partial-rope-ignores-base",
+        partial_without_base,
+        "apply_partial_rope_many_tokens",
+        "The base argument changes nothing: every call turns as with base 10000. Hand it on to "
+        "the rotation.",
+        "rope-ladder",
     ),
     Misconception(
         "apply-partial-rope-pairs-across",
@@ -1266,6 +1335,27 @@ def rotary_default_interleaved(
     return rotary(head_dim, base, layout, lambda module, right, *inputs: right(*inputs))
 
 
+def rotary_always_interleaved(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        return type(right)(head_dim, base, "interleaved")(q, k, positions)
+
+    return rotary(head_dim, base, layout, forward)
+
+
+def rotary_without_base(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        return type(right)(head_dim, layout=layout)(q, k, positions)
+
+    return rotary(head_dim, base, layout, forward)
+
+
+def rotary_clockwise(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        return right(q, k, -positions)
+
+    return rotary(head_dim, base, layout, forward)
+
+
 def rotary_keys_not_rotated(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
     return rotary(head_dim, base, layout, lambda module, right, q, k, p: (right(q, k, p)[0], k))
 
@@ -1378,6 +1468,29 @@ ROTARY_EMBEDDING = (
         "Without a layout your module pairs neighbours. Its default is the half layout, which "
         "most open models are trained with.",
         "rope-layouts",
+    ),
+    Misconception(
+        "rotary-embedding-always-interleaved",
+        rotary_always_interleaved,
+        "rotary_embedding_published_numbers",
+        "Your module pairs neighbours whatever its layout is. The half layout, its default, pairs "
+        "coordinate i with i + head_dim/2.",
+        "rope-layouts",
+    ),
+    Misconception(
+        "rotary-embedding-clockwise",
+        rotary_clockwise,
+        "rotary_embedding_published_numbers",
+        "Every pair turns the wrong way. The second coordinate of a pair enters the first one "
+        "with a minus sign, the first enters the second with a plus.",
+        "rope-plane",
+    ),
+    Misconception(
+        "rotary-embedding-ignores-base",
+        rotary_without_base,
+        "rotary_embedding_grouped_queries",
+        "The base given at construction changes nothing: every module turns as with base 10000.",
+        "rope-ladder",
     ),
     Misconception(
         "rotary-embedding-keys-not-rotated",
