@@ -22,9 +22,20 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 BIN := .venv/bin
 RUN := $(BIN)/python
 COURSE := $(RUN) -m autograder
-BOOK := _build/html/index.html
+# The book without solutions has a folder of its own, so that neither build overwrites the other.
+ifeq ($(COURSE_SOLUTIONS),hide)
+VARIANT := without-solutions
+HTML := _build/without-solutions/_build/html
+WHERE := --path-output _build/without-solutions
+else
+VARIANT := book
+HTML := _build/html
+WHERE :=
+endif
+BOOK := $(HTML)/index.html
 TABLE := class/grades/grades.csv
 MADE := _build/.made
+MADE_BOOK := $(MADE)/$(VARIANT)
 CLASS_MADE := class/.made
 INPUTS := tools/inputs.sh
 
@@ -39,7 +50,7 @@ help:
 	@echo '  make test PYTEST_ARGS="-k rope"    some of the tests'
 	@echo '  make course PYTHON=python3.12      with a certain Python, when .venv is first made'
 
-course: .need-folder .need-sandbox $(MADE)/book $(CLASS_MADE)/assignment $(CLASS_MADE)/graded ## everything: environment, book, assignment, a graded class
+course: .need-folder .need-sandbox $(MADE_BOOK) $(CLASS_MADE)/assignment $(CLASS_MADE)/graded ## everything: environment, book, assignment, a graded class
 	@echo
 	@cat class/grades/table.txt
 	@echo
@@ -47,12 +58,12 @@ course: .need-folder .need-sandbox $(MADE)/book $(CLASS_MADE)/assignment $(CLASS
 	@echo 'bundle:      $(CURDIR)/class/bundle'
 	@echo 'grade table: $(CURDIR)/$(TABLE)'
 
-book: $(MADE)/book ## the book, executed, in _build/html
+book: $(MADE_BOOK) ## the book, executed
 	@echo 'book: $(CURDIR)/$(BOOK)'
 
-serve: $(MADE)/book ## the book on http://localhost:8000
+serve: $(MADE_BOOK) ## the book on http://localhost:8000
 	@echo 'http://localhost:$(PORT)/   (Ctrl-C ends it)'
-	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html >/dev/null || \
+	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory $(HTML) >/dev/null || \
 	    { echo 'Is port $(PORT) taken? make serve PORT=8080'; exit 1; }
 
 assignment: $(CLASS_MADE)/assignment ## the notebooks to hand out: class/release and class/bundle
@@ -64,9 +75,9 @@ grade: $(CLASS_MADE)/graded ## grade class/submitted; the sample class where not
 	@echo
 	@echo 'grade table: $(CURDIR)/$(TABLE)'
 
-# The tests read the book with its solutions, whatever the last build left out.
-test: override COURSE_SOLUTIONS :=
-test: .need-sandbox lint .need-browser $(MADE)/book ## lint, types and every test
+# The tests read the book with its solutions, whatever is built beside it.
+test: .need-sandbox lint .need-browser ## lint, types and every test
+	@$(MAKE) --no-print-directory book COURSE_SOLUTIONS=
 	$(RUN) -m pytest -q --doctest-modules solutions autograder
 	$(RUN) -m pytest $(PYTEST_ARGS)
 
@@ -89,6 +100,7 @@ clean: ## remove what was made; students' work and .venv stay
 	fi
 	@if [ -d class ]; then \
 	    rm -rf $(CLASS_MADE) class/source class/release class/bundle class/bundle.zip; \
+	    [ -e class/submitted ] || rm -f class/gradebook.db; \
 	    rmdir class 2>/dev/null || echo 'kept: the submissions and grades in class/'; \
 	fi
 	@echo 'clean (.venv stays: rm -rf .venv removes it)'
@@ -119,23 +131,14 @@ clean: ## remove what was made; students' work and .venv stay
 
 # ---- the book ----
 
-$(MADE)/book.inputs: FORCE | .need-folder
-	@$(INPUTS) $@ --product $(BOOK) --value COURSE_SOLUTIONS=$(COURSE_SOLUTIONS) \
-	    book solutions autograder requirements.txt _config.yml _toc.yml
+$(MADE_BOOK).inputs: FORCE | .need-folder
+	@$(INPUTS) $@ --product $(BOOK) book solutions requirements.txt _config.yml _toc.yml
 
-# Executed chapters are cached by the text of their cells, so a changed reference must empty the cache.
-$(MADE)/code.inputs: FORCE | .need-folder
-	@$(INPUTS) $@ solutions autograder requirements.txt
-
-$(MADE)/code: $(MADE)/code.inputs
-	@rm -rf _build/.jupyter_cache
-	@touch $@
-
-# Pages of an earlier build go first: a book without solutions must not keep an old page that shows one.
-$(MADE)/book: $(MADE)/book.inputs $(MADE)/code .venv/.made
+# Pages of an earlier build go first: a page that was taken out must not stay.
+$(MADE_BOOK): $(MADE_BOOK).inputs .venv/.made
 	@echo '== book'
-	@rm -rf _build/html
-	$(BIN)/jupyter-book build . -W -n --keep-going --all
+	@rm -rf $(HTML)
+	$(BIN)/jupyter-book build . -W -n --keep-going --all $(WHERE)
 	@touch $@
 
 # ---- the class ----

@@ -25,6 +25,9 @@ c.CourseDirectory.course_id = "positional-encoding"
 c.CourseDirectory.root = str(CLASS)
 c.CourseDirectory.db_url = f"sqlite:///{CLASS / 'gradebook.db'}"
 
+# Grades of students never lie where git would see them.
+c.ExportPlugin.to = str(CLASS / "export.csv")
+
 # A student's notebook is never executed by a kernel of the grader's: in the place of nbgrader's
 # Execute stands our preprocessor, which runs the answers in a sandboxed process and the checks
 # outside it.

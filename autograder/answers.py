@@ -65,7 +65,8 @@ class Answers:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._autocast: str | None = None
-        self._last: dict[str, Any] = {}
+        self._last = ""
+        self._made: dict[int, str] = {}
         self.trace: list[Outcome] = []
 
     def __getattr__(self, name: str) -> Answer:
@@ -86,25 +87,39 @@ class Answers:
         request = _plain(request)
         if self._autocast is not None:
             request["autocast"] = self._autocast
-        self._last = request
+        self._last = self._describe(request)
         try:
             value = self._runner.run(request)
         except StudentError as error:
             self.trace.append(Outcome(error=error))
             raise
         self.trace.append(Outcome(value=value))
+        if isinstance(value, Handle):
+            self._made[value.number] = self._last
         return self._wrap(value)
 
     def last_call(self) -> str:
         """The latest request as a person would write it, with long arrays cut short."""
-        request = self._last
+        return self._last
+
+    def _describe(self, request: dict[str, Any]) -> str:
         name = request.get("name", "")
-        if "on" in request:
-            name = f"{request['on'].type_name} object" + (f".{name}" if name else "")
         given = [shown(value) for value in request.get("args", ())]
         given += [f"{key}={shown(value)}" for key, value in request.get("kwargs", {}).items()]
-        autocast = f", under autocast to {request['autocast']}" if "autocast" in request else ""
-        return f"{name}({', '.join(given)}){autocast}"
+        if request["kind"] == "cast":
+            parent = " through its parent" if request["through_parent"] else ""
+            given = [f"{request['dtype']}{parent}"]
+            name = "to"
+        call = f"({', '.join(given)})"
+        if "autocast" in request:
+            call += f" under autocast to {request['autocast']}"
+        if "on" not in request:
+            return name + call
+        made = self._made.get(request["on"].number, request["on"].type_name)
+        text = made + (f".{name}" if name else "") + call
+        if request["kind"] == "cast":
+            self._made[request["on"].number] = text
+        return text
 
     def _wrap(self, value: Any) -> Any:
         if isinstance(value, Handle):

@@ -39,7 +39,9 @@ def grade_file(
         result.fingerprint = fingerprint(content, chapter)
         cells = cells_of(content, python=file.suffix == ".py")
     except FileNotFoundError:
-        result.status, result.note = MISSING, f"{file.name} was not handed in"
+        others = sorted(p.name for p in file.parent.glob("*") if p.is_file())
+        instead = f"; there is {', '.join(others[:5])}" if others else ""
+        result.status, result.note = MISSING, f"{file.name} was not handed in{instead}"
         result.exercises = nothing(chapter)
         return result
     except (Malformed, OSError) as error:

@@ -46,7 +46,7 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError(
         "The course's folder `autograder` is not here. Keep this notebook in the unpacked folder "
         "of the course. In Colab: upload the course's zip (Files, on the left), run "
-        "`!unzip -q *.zip` in a new cell, then run this cell again."
+        "`!unzip -qo *.zip` in a new cell, then run this cell again."
     ) from None"""
 
 

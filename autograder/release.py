@@ -45,7 +45,7 @@ each. In a terminal:
 The checks in this bundle are the public ones. Your grade also counts hidden checks, which ask the
 same of other inputs. Hand in the notebook alone, under the name it has.
 
-In Colab: upload the notebook and the bundle's zip file, and run `!unzip -q {zip}` in a first cell.
+In Colab: upload the notebook and the bundle's zip file, and run `!unzip -qo {zip}` in a first cell.
 """
 
 

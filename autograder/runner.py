@@ -84,7 +84,9 @@ class NamespaceRunner:
         kind = type(value)
         if kind in PLAIN:
             return value
-        if kind in (tuple, list, set, frozenset):
+        if isinstance(value, tuple):  # a named one too
+            return tuple(self._export(item) for item in value)
+        if kind in (list, set, frozenset):
             return kind(self._export(item) for item in value)
         if kind is dict and all(type(key) is str for key in value):
             return {key: self._export(item) for key, item in value.items()}

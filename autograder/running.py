@@ -211,4 +211,6 @@ def _raised(error: StudentError) -> tuple[str, bool]:
 
 
 def sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """With a capital letter, unless it begins with a name from the student's code."""
+    word = text.split(" ", 1)[0].strip(":,")
+    return text[:1].upper() + text[1:] if word in ("the", "in", "a", "an", "not") else text

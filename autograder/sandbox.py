@@ -101,7 +101,7 @@ def _bwrap(limits: Limits, as_root: bool) -> list[str]:
     if str(COURSE).startswith("/usr/"):
         command += ["--tmpfs", str(COURSE)]
     command += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp"]  # the course may lie below it
-    shown = {path: path for path in _pythons()}
+    shown = {path: path for path in pythons()}
     shown |= {f"/worker/course_worker/{name}": str(HERE / name) for name in WORKER_FILES}
     shown |= {f"/worker/matplotlib/{Path(fonts).name}": fonts for fonts in _font_lists()}
     parents = {str(parent): None for path in shown for parent in reversed(Path(path).parents)}
@@ -136,7 +136,7 @@ def _variables(home: str) -> dict[str, str]:
     )
 
 
-def _pythons() -> list[str]:
+def pythons() -> list[str]:
     """The interpreter and its packages, where they are not the system's.
 
     Only these parts of a prefix: an environment may have been made in the course's own folder.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .answers import Answers
-from .sandbox import Limits, SandboxMissing
+from .sandbox import COURSE, Limits, SandboxMissing, pythons
 from .session import Session
 
 PROBE = """
@@ -60,19 +60,26 @@ def processes(many):
 NAMES = ["network", "files", "writing", "memory", "processes"]
 
 
+def _hidden() -> list[str]:
+    """What must not be seen: the course but for its Python, and the files of its user."""
+    course, home = COURSE.iterdir(), Path.home()
+    shown = [path for path in (*course, *home.glob(".*rc"), home / ".profile") if path.exists()]
+    inside = pythons()
+    own = [p for p in shown if not any(part.startswith(str(p)) for part in inside)]
+    return [*map(str, own), "/etc/passwd"]
+
+
 def check() -> Iterator[str]:
     """One line a wall. Raises SandboxMissing, naming it, when one does not stand."""
-    here = Path(__file__).resolve()
     limits = replace(Limits(), memory_bytes=512 << 20)
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         Session([PROBE], NAMES, limits) as inside,
     ):
         probe = Answers(inside)
-        hidden = [str(here), str(here.parent.parent / "solutions"), "/etc/passwd", "/home"]
         leaks = {
             "network: nothing can be reached": probe.network(server.getsockname()[1]),
-            "files: the course and this machine cannot be seen": probe.files(hidden),
+            "files: the course and this machine cannot be seen": probe.files(_hidden()),
             "writing: only the scratch directory": probe.writing(["/", "/usr", "/dev", "/worker"]),
             "memory: no more than allowed": probe.memory(2 << 30),
             "processes: no more than allowed": probe.processes(limits.processes + 8),

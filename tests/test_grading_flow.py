@@ -58,7 +58,10 @@ def grade(folder: Path, *more: object) -> subprocess.CompletedProcess[str]:
 
 
 def table(folder: Path) -> dict[str, dict[str, str]]:
-    with (folder / "grades" / "grades.csv").open(newline="") as file:
+    written = folder / "grades" / "grades.csv"
+    if not written.exists():  # killed between the first record and the first table
+        return {}
+    with written.open(newline="") as file:
         return {row["student"]: row for row in csv.DictReader(file)}
 
 

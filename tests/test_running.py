@@ -1,5 +1,6 @@
 """Running checks: outcomes are told apart, points are shared out, and mistakes are named."""
 
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 
 from autograder import course
-from autograder.assertions import CheckFailed, close, refuses, tolerance
+from autograder.answers import Answers
+from autograder.assertions import CheckFailed, close, pair, refuses, tolerance
 from autograder.exercise import Exercise, Misconception
 from autograder.runner import NamespaceRunner
 from autograder.running import PUBLIC_SEED, grade_answers
+from autograder.session import Gone
 from autograder.standard import Live
 
 CHECKS = '''
@@ -232,7 +235,7 @@ def test_close_counts_what_is_not_a_number_as_wrong() -> None:
 
 
 def test_close_names_a_wrong_shape() -> None:
-    with pytest.raises(CheckFailed, match=r"shape \(1, 2\), but \(2,\) is needed"):
+    with pytest.raises(CheckFailed, match=r"shape is \(1, 2\), but \(2,\) is needed"):
         close([[1.0, 2.0]], [1.0, 2.0], 1.0)
 
 
@@ -242,8 +245,40 @@ def test_tolerance_grows_with_dtype_and_angle() -> None:
     assert tolerance("bfloat16") == pytest.approx(16 / 128, rel=1e-6)
 
 
-def test_refuses_does_not_count_a_missing_answer() -> None:
-    from autograder.answers import Answers, StudentError
+def test_a_process_that_died_has_refused_nothing() -> None:
+    class Dead:
+        def run(self, request: dict[str, Any]) -> Any:
+            raise Gone("it ended")
 
-    with pytest.raises(StudentError):
-        refuses(Answers(NamespaceRunner({})).double, "a", because="text")
+    with pytest.raises(Gone):
+        refuses(Answers(Dead()).double, "a", because="text")
+
+
+def test_a_named_tuple_is_a_pair() -> None:
+    Both = namedtuple("Both", "cos sin")
+    value = Answers(NamespaceRunner({"f": lambda: Both(1.0, 2.0)})).f()
+    assert pair(value) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda a: a.make(8, base=5.0)(np.zeros(9), "x"),
+            "make(8, base=5.0)(float64 of shape (9,), 'x')",
+        ),
+        (lambda a: a.make(8).method("run", [1, 2]), "make(8).run([1, 2])"),
+        (lambda a: a.plain(np.array([1.5, 2.0])), "plain([1.5, 2])"),
+    ],
+)
+def test_a_call_is_shown_with_how_its_object_was_made(call: Any, words: str) -> None:
+    class Made:
+        def __call__(self, *_: Any) -> int:
+            return 1
+
+        def run(self, *_: Any) -> int:
+            return 1
+
+    answers = Answers(NamespaceRunner({"make": lambda *_, **__: Made(), "plain": lambda x: 1}))
+    call(answers)
+    assert answers.last_call() == words

@@ -238,6 +238,24 @@ def test_the_walls_test_themselves() -> None:
     assert len(lines) == 5 and all(line.endswith(": ok") for line in lines)
 
 
+def test_the_walls_stand_where_the_course_lies_in_a_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its Python is then shown, and with it the folders above: that is no leak."""
+    home = tmp_path / "home" / "ada"
+    environment = home / "course" / ".venv" / "lib"
+    environment.mkdir(parents=True)
+    (home / "course" / "solutions").mkdir()
+    (home / ".profile").write_text("")
+    whole = sandbox.pythons()
+    for module in (sandbox, walls):
+        monkeypatch.setattr(module, "COURSE", home / "course")
+        monkeypatch.setattr(module, "pythons", lambda: [*whole, str(environment)])
+    monkeypatch.setattr(Path, "home", lambda: home)
+    assert str(home / ".profile") in walls._hidden()
+    assert len(list(walls.check())) == 5
+
+
 def test_walls_that_leak_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = sandbox._bwrap
 

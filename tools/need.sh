@@ -48,7 +48,10 @@ manager() {
     echo none
 }
 
-sudo_word() { [ "$(id -u)" = 0 ] || printf 'sudo '; }
+sudo_word() {
+    [ "$(id -u)" = 0 ] && return
+    if command -v sudo >/dev/null 2>&1; then printf 'sudo '; else printf '(as root) '; fi
+}
 
 # command_for PACKAGE: the line a person would type here.
 command_for() {
@@ -136,7 +139,7 @@ need_python() {
         esac
         stop "Python 3.11 or later (here: $found)" \
             "$(command_for "$package")" \
-            "or, with a Python installed elsewhere: make PYTHON=/path/to/python3.12 ..."
+            "or leave PYTHON out, or name another: make PYTHON=/path/to/python3.12 ..."
     fi
     package=$(venv_package "$fallback")
     install "$package" && makes_venv "$fallback" && { command -v "$fallback"; return; }

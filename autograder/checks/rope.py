@@ -98,8 +98,10 @@ def bad_layouts(answer: Any, *before: Any) -> None:
 @behaviour("rotate_2d", weight=2)
 def check_rotate_2d_quarter_turn(student: Answers, reference: Answers, rng: Any) -> None:
     """A quarter turn is anticlockwise: (3, 1) becomes (−1, 3)."""
-    close(student.rotate_2d(np.array([3.0, 1.0]), np.pi / 2), [-1.0, 3.0], room(3.0, 2.0))
-    close(student.rotate_2d(np.array([1.0, 0.0]), 1.0), [0.540302306, 0.841470985], 1e-9)
+    quarter = student.rotate_2d(np.array([3.0, 1.0]), np.pi / 2)
+    one = student.rotate_2d(np.array([1.0, 0.0]), 1.0)  # asked first: a quarter turn hides much
+    close(quarter, [-1.0, 3.0], room(3.0, 2.0))
+    close(one, [0.540302306, 0.841470985], 1e-9, what="(1, 0) turned by one radian")
 
 
 @behaviour("rotate_2d", weight=2)
@@ -127,7 +129,8 @@ def check_rotate_2d_leaves_input(student: Answers, reference: Answers, rng: Any)
 @behaviour("rotate_2d", hidden=True)
 def check_rotate_2d_broadcasting(student: Answers, reference: Answers, rng: Any) -> None:
     """Angles broadcast against the vectors' leading axes, as NumPy arrays do."""
-    for vector_shape, angle_shape in (((3, 5, 2), (5,)), ((3, 1, 2), (3, 5)), ((2,), (3,))):
+    shapes = (((3, 5, 2), (5,)), ((3, 1, 2), (3, 5)), ((2,), (3,)))
+    for vector_shape, angle_shape in (*shapes, ((4, 4, 2), (4, 4)), ((4, 4, 2), (4,))):
         vectors, angles = rng.standard_normal(vector_shape), rng.uniform(-3, 3, angle_shape)
         agrees(student, reference, "rotate_2d", vectors, angles, atol=room(vectors, angles))
 
@@ -192,7 +195,7 @@ def check_rope_angles_any_shape(student: Answers, reference: Answers, rng: Any) 
 @behaviour("rope_angles")
 def check_rope_angles_float64(student: Answers, reference: Answers, rng: Any) -> None:
     """Angles are float64, and exact to float64 at large positions too."""
-    for dtype in ("float64", "int64", "int32"):
+    for dtype in ("float64", "int64", "int32", "float32"):
         positions = rng.uniform(60_000, 130_000, 5).astype(dtype)
         allowed = room(1.0, positions, exact=True)
         agrees(student, reference, "rope_angles", positions, 64, atol=allowed, dtype="float64")
@@ -219,7 +222,7 @@ def check_rope_angles_single_position(student: Answers, reference: Answers, rng:
     """A single position without an axis gives just the pairs, and three axes give four."""
     for positions in (np.array(37), scattered(rng, 3, 2, 5)):
         for dim in (2, 16):
-            inputs, allowed = (positions, dim, 90.0), room(1.0, positions)
+            inputs, allowed = (positions, dim, 90), room(1.0, positions)  # base is an integer
             agrees(student, reference, "rope_angles", *inputs, atol=allowed)
 
 
@@ -254,23 +257,29 @@ def check_apply_rope_published_numbers(student: Answers, reference: Answers, rng
 
 @behaviour("apply_rope", weight=2)
 def check_apply_rope_many_tokens(student: Answers, reference: Answers, rng: Any) -> None:
-    """Each token turns by its own position, in whatever order the positions come."""
+    """Each token turns by its own position, in whatever order they come, and with any base."""
     x, positions = rng.standard_normal((5, 8)), scattered(rng, 5)
-    agrees(student, reference, "apply_rope", x, positions, 500.0, atol=room(x, positions))
+    for base in (500.0, 90.0):
+        agrees(student, reference, "apply_rope", x, positions, base, atol=room(x, positions))
 
 
 @behaviour("apply_rope")
 def check_apply_rope_relative(student: Answers, reference: Answers, rng: Any) -> None:
     """The dot product of q and k depends on their distance alone, and no length changes."""
-    queries, keys = np.repeat(Q, 3, axis=0), np.repeat(K, 3, axis=0)
-    start = np.array([0, 700, -31])
-    turned = shaped(student.apply_rope(queries, start + 5), (3, 4), what="the rotated queries")
-    others = shaped(student.apply_rope(keys, start + 3), (3, 4), what="the rotated keys")
-    allowed = room(4 * 2.0, 705)
+    queries, keys = (
+        np.repeat([*published, *rng.uniform(-2, 2, (1, 4))], 3, axis=0) for published in (Q, K)
+    )
+    start = np.array([0, 700, -31] * 2)
+    right_q = reference.apply_rope(queries, np.full(6, 5))
+    right_k = reference.apply_rope(keys, np.full(6, 3))
+    turned = shaped(student.apply_rope(queries, start + 5), (6, 4), what="the rotated queries")
+    others = shaped(student.apply_rope(keys, start + 3), (6, 4), what="the rotated keys")
+    allowed, expected = room(4 * 4.0, 705), (right_q * right_k).sum(axis=-1)
+    expected[:3] = DOT_PRODUCT
     scores = (turned * others).sum(axis=-1)
-    close(scores, [DOT_PRODUCT] * 3, allowed, what="the dot product of q and k, two apart,")
-    lengths = (turned * turned).sum(axis=-1)
-    close(lengths, [5.5] * 3, allowed, what="the squared length of the rotated q")
+    close(scores, expected, allowed, what="the dot product of q and k, two apart,")
+    lengths, before = ((v * v).sum(axis=-1) for v in (turned, queries))
+    close(lengths, before, allowed, what="the squared length of the rotated q")
 
 
 @behaviour("apply_rope")
@@ -300,7 +309,9 @@ def check_apply_rope_half_layout(student: Answers, reference: Answers, rng: Any)
 def check_apply_rope_integers(student: Answers, reference: Answers, rng: Any) -> None:
     """Integer input gives a float64 result with its fractions kept."""
     x, positions = rng.integers(-9, 9, (5, 8)), scattered(rng, 5)
-    agrees(student, reference, "apply_rope", x, positions, atol=room(x, positions), dtype="float64")
+    unsigned = (x + 9).astype("uint8"), positions.astype("uint32")
+    for inputs in ((x, positions), unsigned):
+        agrees(student, reference, "apply_rope", *inputs, atol=room(*inputs), dtype="float64")
 
 
 @behaviour("apply_rope")
@@ -332,7 +343,7 @@ def check_apply_rope_refuses_layout(student: Answers, reference: Answers, rng: A
     bad_layouts(student.apply_rope, x, positions)
 
 
-@behaviour("apply_rope", hidden=True)
+@behaviour("apply_rope", weight=2, hidden=True)
 def check_apply_rope_keeps_dtype(student: Answers, reference: Answers, rng: Any) -> None:
     """The result has x's floating dtype, whatever the dtype of the positions."""
     for dtype in ("float32", "float16"):
@@ -374,10 +385,10 @@ def check_apply_rope_half_in_general(student: Answers, reference: Answers, rng: 
 
 @behaviour("apply_rope", hidden=True)
 def check_apply_rope_other_widths(student: Answers, reference: Answers, rng: Any) -> None:
-    """A single pair, a wide vector, one token, and as many tokens as coordinates all work."""
-    for shape in ((5, 2), (3, 64), (2, 1, 6), (8, 8), (4, 4, 4, 4)):
+    """A single pair, a wide vector, one token, and axes of equal length all work."""
+    for shape in ((5, 2), (3, 64), (2, 1, 6), (8, 8), (5, 5, 6), (4, 4, 4, 4), (3, 5, 5, 6)):
         x, positions = rng.standard_normal(shape), rng.uniform(2, 99, shape[-2])
-        agrees(student, reference, "apply_rope", x, positions, 3000.0, atol=room(x, positions))
+        agrees(student, reference, "apply_rope", x, positions, 3000, atol=room(x, positions))
 
 
 @behaviour("apply_rope", weight=2, hidden=True)
@@ -387,23 +398,24 @@ def check_apply_rope_refuses_positions(student: Answers, reference: Answers, rng
     with good_input():
         agrees(student, reference, "apply_rope", x, positions, atol=room(x, positions))
     because = "positions are neither (seq,) nor x.shape[:-1]"
-    for shape in ((1,), (4,), (3, 5), (1, 5), (1, 3, 5), (2, 1, 5), (2, 3, 1), (5, 1)):
+    for shape in ((), (1,), (4,), (3, 5), (1, 5), (1, 3, 5), (2, 1, 5), (2, 3, 1), (5, 1)):
         refuses(student.apply_rope, x, rng.uniform(2, 99, shape), because=because)
-    for x_shape, shape in (((1, 8), (5,)), ((2, 1, 8), (2, 5)), ((5, 8), (1, 5))):
+    for x_shape, shape in (((1, 8), (5,)), ((2, 1, 8), (2, 5)), ((5, 8), (1, 5)), ((5, 8), ())):
         some = rng.standard_normal(x_shape)
         refuses(student.apply_rope, some, rng.uniform(2, 99, shape), because=because)
 
 
 @behaviour("apply_rope", hidden=True)
 def check_apply_rope_refuses_dim_and_base(student: Answers, reference: Answers, rng: Any) -> None:
-    """An odd dim is a ValueError that names it, and so is a base that is not positive."""
+    """A dim that is odd or 0 is a ValueError that names it; so is a base that is not positive."""
     x, positions = rng.standard_normal((3, 7)), scattered(rng, 3)
     for layout in ("interleaved", "half"):
         inputs, allowed = (x[:, :6], positions, 9.0, layout), room(x, positions)
         with good_input():
             agrees(student, reference, "apply_rope", *inputs, atol=allowed)
-        inputs, named = (x, positions, 9.0, layout), ("7",)
-        refuses(student.apply_rope, *inputs, error="ValueError", naming=named, because="an odd dim")
+        for dim in (7, 0):
+            inputs, named, because = (x[:, :dim], positions, 9.0, layout), (str(dim),), f"dim {dim}"
+            refuses(student.apply_rope, *inputs, error="ValueError", naming=named, because=because)
         for base in (0.0, -9.0):
             inputs = (x[:, :6], positions, base, layout)
             because = "a base that is not positive"
@@ -432,7 +444,7 @@ def check_rope_scores_published_number(student: Answers, reference: Answers, rng
 def check_rope_scores_matrix(student: Answers, reference: Answers, rng: Any) -> None:
     """Row m and column n hold the score of query m with key n."""
     q, k = rng.standard_normal((3, 8)), rng.standard_normal((5, 8))
-    places = scattered(rng, 8)
+    places = rng.permutation(scattered(rng, 8))
     inputs = (q, k, places[:3], places[3:], 500.0)
     agrees(student, reference, "rope_scores", *inputs, atol=score_room(q, k, places))
 
@@ -440,11 +452,12 @@ def check_rope_scores_matrix(student: Answers, reference: Answers, rng: Any) -> 
 @behaviour("rope_scores")
 def check_rope_scores_relative(student: Answers, reference: Answers, rng: Any) -> None:
     """Moving all queries and all keys by the same number of positions changes no score."""
-    q, k = np.concatenate([Q, Q + 1]), np.concatenate([K, K - 2, 3 * K])
-    places = np.array([5, 9, 3, 14, 4])
-    first = shaped(student.rope_scores(q, k, places[:2], places[2:]), (2, 3))
-    close(first[0, 0], DOT_PRODUCT / 2, score_room(Q, K, 5), what="the score of q at 5, k at 3,")
-    moved = student.rope_scores(q, k, places[:2] + 1234, places[2:] + 1234)
+    q, k = (np.concatenate([published, rng.standard_normal((2, 4))]) for published in (Q, K))
+    places = np.array([5, 9, 2, 3, 14, 4])
+    expected = reference.rope_scores(q, k, places[:3], places[3:])
+    first = student.rope_scores(q, k, places[:3], places[3:])
+    close(first, expected, score_room(q, k, 14))
+    moved = student.rope_scores(q, k, places[:3] + 1234, places[3:] + 1234)
     close(moved, first, score_room(q, k, 1300), what="the scores, all 1234 positions further on,")
 
 
@@ -461,10 +474,15 @@ def check_rope_scores_keep_float32(student: Answers, reference: Answers, rng: An
 def check_rope_scores_other_dtypes(student: Answers, reference: Answers, rng: Any) -> None:
     """Integers give float64 scores with their fractions kept; float16 stays float16."""
     places = scattered(rng, 8)
-    for given, wanted in (("int64", "float64"), ("float16", "float16")):
-        q = rng.integers(-5, 5, (3, 6)).astype(given)
-        k = rng.integers(-5, 5, (5, 6)).astype(given)
-        inputs, allowed = (q, k, places[:3], places[3:]), score_room(q, k, places, wanted)
+    for given, held, wanted in (
+        ("int64", "int64", "float64"),
+        ("float16", "int64", "float16"),
+        ("uint8", "uint16", "float64"),
+    ):
+        low, where = (0 if given == "uint8" else -5), places.astype(held)
+        q = rng.integers(low, 5, (3, 6)).astype(given)
+        k = rng.integers(low, 5, (5, 6)).astype(given)
+        inputs, allowed = (q, k, where[5:], where[:5]), score_room(q, k, places, wanted)
         agrees(student, reference, "rope_scores", *inputs, atol=allowed, dtype=wanted)
 
 
@@ -474,7 +492,7 @@ def check_rope_scores_other_sizes(student: Answers, reference: Answers, rng: Any
     for n_q, n_k, dim in ((1, 7, 2), (6, 1, 16), (4, 4, 4), (8, 8, 10)):
         q, k = rng.standard_normal((n_q, dim)), rng.standard_normal((n_k, dim))
         places = np.concatenate([rng.uniform(-50, 50, n_q), scattered(rng, max(n_k, 2))[:n_k]])
-        inputs = (q, k, places[:n_q], places[n_q:], 77.0)
+        inputs = (q, k, places[:n_q], places[n_q:], 77)
         agrees(student, reference, "rope_scores", *inputs, atol=score_room(q, k, places))
 
 
@@ -491,7 +509,7 @@ def check_rope_scores_precise_far_out(student: Answers, reference: Answers, rng:
 @behaviour("rope_scores", hidden=True)
 def check_rope_scores_leave_input(student: Answers, reference: Answers, rng: Any) -> None:
     """Queries, keys and positions are still what they were."""
-    q, k = rng.standard_normal((3, 4)), rng.standard_normal((5, 4))
+    q, k = rng.standard_normal((3, 6)), rng.standard_normal((5, 6))
     inputs = (q, k, rng.uniform(2, 90, 3), rng.uniform(2, 90, 5))
     names, allowed = ("q", "k", "q_positions", "k_positions"), score_room(q, k, 90)
     leaves_inputs(student, reference, "rope_scores", *inputs, names=names, atol=allowed)
@@ -548,10 +566,12 @@ def ported_scores(
 def check_interleaved_to_half_published_order(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
-    """The rows of two heads of width 4 come in the order 0 2 1 3, 4 6 5 7."""
+    """The rows of two heads of width 4 come as 0 2 1 3, 4 6 5 7; heads of width 2 stay."""
     weight = np.arange(8.0)[:, None] + 100 * np.arange(8.0)
+    two, four = (student.interleaved_to_half(weight, heads) for heads in (2, 4))
     order = [0, 2, 1, 3, 4, 6, 5, 7]
-    equal(student.interleaved_to_half(weight, 2), weight[order], what="the new weight")
+    equal(two, weight[order], what="the new weight")
+    equal(four, weight, what="the new weight of four heads")
 
 
 @behaviour("interleaved_to_half", weight=2)
@@ -584,22 +604,25 @@ def check_interleaved_to_half_grouped(student: Answers, reference: Answers, rng:
 
 @behaviour("interleaved_to_half", hidden=True)
 def check_interleaved_to_half_other_sizes(student: Answers, reference: Answers, rng: Any) -> None:
-    """Any even width and number of heads works, square weights and float16 among them."""
+    """Any even width and number of heads works; float16 stays, integers become float64."""
     for heads, dim, columns in ((1, 16, 3), (5, 2, 4), (4, 6, 24), (2, 14, 1), (3, 8, 8)):
-        weight = rng.permutation(heads * dim * columns).reshape(-1, columns).astype("float16")
-        agrees(student, reference, "interleaved_to_half", weight, heads, atol=0.0, dtype="float16")
+        for given, wanted in (("float16", "float16"), ("int64", "float64")):
+            weight = rng.permutation(heads * dim * columns).reshape(-1, columns).astype(given)
+            inputs = (weight, heads)
+            agrees(student, reference, "interleaved_to_half", *inputs, atol=0.0, dtype=wanted)
 
 
 @behaviour("interleaved_to_half", hidden=True)
 def check_interleaved_to_half_refuses(student: Answers, reference: Answers, rng: Any) -> None:
-    """Rows that are no whole heads raise, so do zero heads; an odd head width is a ValueError."""
+    """Rows that are no whole heads raise, so do no heads or less; an odd width is a ValueError."""
     weight = rng.standard_normal((20, 3))
     with good_input():
         agrees(student, reference, "interleaved_to_half", weight, 2, atol=0.0)
     to_half = student.interleaved_to_half
     for heads in (3, 8, 40):
         refuses(to_half, weight, heads, because="rows that cannot be shared out among the heads")
-    refuses(to_half, weight, 0, because="zero heads")
+    for heads in (0, -1, -2, -10):
+        refuses(to_half, weight, heads, because=f"{heads} heads")
     refuses(to_half, weight, 4, error="ValueError", because="an odd head width")
     refuses(to_half, weight, 20, error="ValueError", because="a head width of 1")
 
@@ -650,7 +673,7 @@ def check_apply_partial_rope_refuses_rotary_dim(
     x, places = rng.standard_normal((5, 8)), scattered(rng, 5)
     with good_input():
         agrees(student, reference, "apply_partial_rope", x, places, 2, atol=room(x, places))
-    for rotary_dim in (3, 0, -2, 9, 10):
+    for rotary_dim in (3, 1, 0, -2, 9, 10, 0.5):
         because = f"rotary_dim {rotary_dim} of 8"
         inputs = (x, places, rotary_dim)
         refuses(student.apply_partial_rope, *inputs, error="ValueError", because=because)
@@ -672,8 +695,8 @@ def check_apply_partial_rope_all_of_it(student: Answers, reference: Answers, rng
         result = student.apply_partial_rope(Q, np.array([5]), 4, layout=layout)
         close(result, Q_AT_5[layout], PUBLISHED)
         x, places = rng.standard_normal((3, 10)), scattered(rng, 3)
-        expected = reference.apply_rope(x, places, 70.0, layout)
-        result = student.apply_partial_rope(x, places, 10, 70.0, layout)
+        expected = reference.apply_rope(x, places, 70, layout)
+        result = student.apply_partial_rope(x, places, 10, 70, layout)
         close(result, expected, room(x, places))
 
 
@@ -684,7 +707,7 @@ def check_apply_partial_rope_positions(student: Answers, reference: Answers, rng
     inputs = (x, places, 6, 80.0, "half")
     with good_input():
         agrees(student, reference, "apply_partial_rope", *inputs, atol=room(x, places))
-    for shape in ((1,), (4,), (3, 5), (2, 3, 1), (1, 1, 5)):
+    for shape in ((), (1,), (4,), (3, 5), (2, 3, 1), (1, 1, 5)):
         because = "positions are neither (seq,) nor x.shape[:-1]"
         refuses(student.apply_partial_rope, x, rng.uniform(2, 9, shape), 6, because=because)
     because = "several positions for a single token"
@@ -705,7 +728,7 @@ def check_apply_partial_rope_leaves_input(student: Answers, reference: Answers, 
     """x and the positions that went in are still what they were."""
     x, places = rng.standard_normal((5, 8)), rng.uniform(2, 90, 5)
     for layout in ("interleaved", "half"):
-        inputs, names, allowed = (x, places, 4, 60.0, layout), ("x", "positions"), room(x, places)
+        inputs, names, allowed = (x, places, 6, 60.0, layout), ("x", "positions"), room(x, places)
         leaves_inputs(student, reference, "apply_partial_rope", *inputs, names=names, atol=allowed)
 
 
@@ -714,10 +737,10 @@ def check_apply_partial_rope_refuses(student: Answers, reference: Answers, rng: 
     """A wrong layout is a ValueError that names both; so is a base that is not positive."""
     x, places = rng.standard_normal((5, 7)), scattered(rng, 5)
     with good_input():
-        agrees(student, reference, "apply_partial_rope", x, places, 4, 30.0, atol=room(x, places))
-    bad_layouts(student.apply_partial_rope, x, places, 4)
+        agrees(student, reference, "apply_partial_rope", x, places, 6, 30.0, atol=room(x, places))
+    bad_layouts(student.apply_partial_rope, x, places, 6)
     for base in (0.0, -30.0):
-        inputs, because = (x, places, 4, base), "a base that is not positive"
+        inputs, because = (x, places, 6, base), "a base that is not positive"
         refuses(student.apply_partial_rope, *inputs, error="ValueError", because=because)
 
 
@@ -769,7 +792,7 @@ def check_score_bound_single_distance(student: Answers, reference: Answers, rng:
     """A distance without an axis gives one number, and three axes give three."""
     for distances in (np.array(17), scattered(rng, 3, 2, 4)):
         for dim in (2, 6, 32):
-            inputs, allowed = (distances, dim, 90.0), room(dim, distances)
+            inputs, allowed = (distances, dim, 90), room(dim, distances)
             agrees(student, reference, "score_bound", *inputs, atol=allowed)
 
 
@@ -785,7 +808,7 @@ def check_score_bound_precise_far_out(student: Answers, reference: Answers, rng:
 def check_score_bound_leaves_input(student: Answers, reference: Answers, rng: Any) -> None:
     """The distances that went in are still what they were."""
     distances = scattered(rng, 5, 1) - 40.5
-    inputs, allowed = (distances, 4), room(4, distances)
+    inputs, allowed = (distances, 10), room(10, distances)
     leaves_inputs(student, reference, "score_bound", *inputs, names=("distances",), atol=allowed)
 
 
@@ -822,6 +845,12 @@ def tables_agree(
     return tables
 
 
+def drawn(rng: np.random.Generator, low: int, high: int) -> tuple[int, int]:
+    """Two numbers, such as a length and an offset."""
+    first, second = (int(n) for n in rng.integers(low, high, 2))
+    return first, second
+
+
 @behaviour("fixed_table_cache")
 def check_fixed_table_cache_first_call(student: Answers, reference: Answers, rng: Any) -> None:
     """The first call gives cos and sin of positions offset … offset + length − 1."""
@@ -831,31 +860,38 @@ def check_fixed_table_cache_first_call(student: Answers, reference: Answers, rng
     known_sin = [[-0.958924275, 0.049979169], [-0.279415498, 0.059964006]]
     close(cos, known_cos, 1e-5, what="the table of cosines")
     close(sin, known_sin, 1e-5, what="the table of sines")
+    tables_agree(student, reference, (*drawn(rng, 4, 9), 8, float(rng.integers(200, 900))))
 
 
 @behaviour("fixed_table_cache", weight=2)
 def check_fixed_table_cache_other_offset(student: Answers, reference: Answers, rng: Any) -> None:
     """A second call with another offset gets its own rows."""
-    tables_agree(student, reference, (5, 3, 8), (5, 11, 8))
+    (length, offset), (more, dim) = drawn(rng, 4, 9), drawn(rng, 3, 7)
+    later = offset + length + more
+    tables_agree(student, reference, (length, offset, 2 * dim), (length, later, 2 * dim))
 
 
 @behaviour("fixed_table_cache")
 def check_fixed_table_cache_other_base(student: Answers, reference: Answers, rng: Any) -> None:
     """A second call with another base gets its own ladder of frequencies."""
-    tables_agree(student, reference, (5, 7, 8), (5, 7, 8, 500.0), (5, 7, 8))
+    request = (*drawn(rng, 4, 9), 8)
+    other = (*request, float(rng.integers(200, 900)))
+    tables_agree(student, reference, request, other, request)
 
 
 @behaviour("fixed_table_cache")
 def check_fixed_table_cache_other_dim(student: Answers, reference: Answers, rng: Any) -> None:
     """A second call with another dim gets tables of its own width."""
-    tables_agree(student, reference, (5, 7, 8), (5, 7, 6), (5, 7, 16))
+    span = drawn(rng, 4, 9)
+    tables_agree(student, reference, (*span, 8), (*span, 6), (*span, 16))
 
 
 @behaviour("fixed_table_cache", hidden=True)
 def check_fixed_table_cache_any_order(student: Answers, reference: Answers, rng: Any) -> None:
     """No order of calls confuses it: longer then shorter, later then earlier, and back."""
     spans = [(9, 3), (4, 3), (4, 8), (8, 4), (12, 3), (3, 12), (1, 23), (12, 0), (5, 2), (2, 5)]
-    calls = [(*span, 6) for span in spans] + [(4, 8, 10), (4, 8, 6, 80.0), (8, 4, 10, 80.0)]
+    calls = [(*span, 6) for span in spans] + [(4, 8, 10), (4, 8, 6, 80.0), (8, 4, 10, 80)]
+    calls += [(4, 8, 8, 60.0)]  # the same product of dim and base as another
     tables_agree(student, reference, *calls, *reversed(calls))
     tables_agree(student, reference, *(calls[i] for i in rng.permutation(len(calls))))
 
@@ -864,6 +900,12 @@ def check_fixed_table_cache_any_order(student: Answers, reference: Answers, rng:
 def check_fixed_table_cache_same_again(student: Answers, reference: Answers, rng: Any) -> None:
     """The same question has the same answer, the second and the third time too."""
     tables_agree(student, reference, (3, 11, 10), (3, 11, 10), (3, 11, 10), (3, 11, 10, 60.0))
+
+
+@behaviour("fixed_table_cache", hidden=True)
+def check_fixed_table_cache_no_rows(student: Answers, reference: Answers, rng: Any) -> None:
+    """Length 0 gives two tables without rows, as wide as the others."""
+    tables_agree(student, reference, (0, 9, 8), (3, 9, 8), (0, 9, 8), (0, 0, 6))
 
 
 @behaviour("fixed_table_cache", hidden=True)
@@ -1041,9 +1083,24 @@ def check_rotary_embedding_no_memory(student: Answers, reference: Answers, rng: 
     q, k = heads(rng, 2, 4, 4, 8), heads(rng, 2, 4, 4, 8)
     calls.append((q, k, tensor(scattered(rng, 2, 4)), "float32"))
     calls.append((q[:1], k[:1], tensor(scattered(rng, 1, 4)), "float32"))
+    for middle in ((40, 9), (17, 32)):  # the same first, last and largest one, and the same sum
+        calls.append((q, k, tensor([3, *middle, 60]), "float32"))
     expected = [right(*inputs) for *inputs, _ in calls]
     for (*inputs, dtype), wanted in zip(calls, expected, strict=True):
         rotated(mine(*inputs), wanted, 240, dtype)
+
+
+@behaviour("RotaryEmbedding", hidden=True)
+def check_rotary_embedding_two_modules(student: Answers, reference: Answers, rng: Any) -> None:
+    """Modules in use at once do not disturb each other, nor does a first call in bfloat16."""
+    kinds = ((8, 200.0, "half"), (8, 200.0, "interleaved"), (8, 30.0, "half"))
+    right, mine = ([module(who, *kind) for kind in kinds] for who in (reference, student))
+    positions = tensor(rng.integers(2, 30, 5))
+    for dtype in ("bfloat16", "float32"):
+        q, k = heads(rng, 2, 4, 5, 8, dtype=dtype), heads(rng, 2, 2, 5, 8, dtype=dtype)
+        for which in (0, 1, 2, 0):
+            expected = right[which](q, k, positions)
+            rotated(mine[which](q, k, positions), expected, 30, dtype)
 
 
 @behaviour("RotaryEmbedding", hidden=True)
@@ -1067,8 +1124,8 @@ def check_rotary_embedding_other_widths(student: Answers, reference: Answers, rn
         for layout, where in (("half", (length,)), ("interleaved", (batch, length))):
             positions = scattered(rng, *where)
             inputs = (q, k, tensor(positions))
-            expected = module(reference, dim, 5e5, layout)(*inputs)
-            rotated(module(student, dim, 5e5, layout)(*inputs), expected, positions.max())
+            expected = module(reference, dim, 500_000, layout)(*inputs)
+            rotated(module(student, dim, 500_000, layout)(*inputs), expected, positions.max())
 
 
 @behaviour("RotaryEmbedding", hidden=True)
@@ -1118,4 +1175,13 @@ def check_rotary_embedding_refuses_shapes(student: Answers, reference: Answers, 
     refuses(rope, q[:1], k[:1], tensor(scattered(rng, 2, 5)), because="positions of other rows")
     refuses(rope, q, k[:, :, :1], positions, because="fewer keys than queries")
     refuses(rope, q[:, :, :1], k, positions, because="fewer queries than keys")
+    rows = tensor(scattered(rng, 2, 5))
+    for where in (positions, rows):
+        refuses(rope, q, k[:1], where, because="keys for one row of two")
+        refuses(rope, q[:1], k, where, because="queries for one row of two")
+        refuses(rope, q, heads(rng, 3, 2, 5, 8), where, because="more rows of keys than of queries")
+    for width in (2, 6):
+        refuses(rope, q, k[..., :width], positions, because="keys narrower than head_dim")
+        refuses(rope, q[..., :width], k, positions, because="queries narrower than head_dim")
     refuses(module(student, 2), q, k, positions, because="vectors wider than head_dim")
+    refuses(module(student, 2), q[..., :2], k, positions, because="keys wider than head_dim")

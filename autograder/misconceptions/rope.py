@@ -180,6 +180,15 @@ def angles_float32(positions: Array, dim: int, base: float = 10000.0) -> Array:
     return np.asarray(positions, dtype=np.float32)[..., None] * frequencies
 
 
+def angles_repeated(positions: Array, dim: int, base: float = 10000.0) -> Array:
+    return np.repeat(rope.rope_angles(positions, dim, base), 2, axis=-1)
+
+
+def angles_in_two_blocks(positions: Array, dim: int, base: float = 10000.0) -> Array:
+    """As most model code holds them, for its half layout."""
+    return np.concatenate([rope.rope_angles(positions, dim, base)] * 2, axis=-1)
+
+
 ROPE_ANGLES = (
     Misconception(
         "rope-angles-exponent-doubled",
@@ -227,6 +236,22 @@ ROPE_ANGLES = (
         "rope_angles_powers_of_ten",
         "The angles are those of 0, 1, 2, … whatever positions were given. Multiply by the "
         "positions themselves: they may start anywhere.",
+        "rope-code",
+    ),
+    Misconception(
+        "rope-angles-for-both-members",
+        angles_repeated,
+        "rope_angles_powers_of_ten",
+        "Every angle is there twice, once for each member of its pair. One angle for each pair is "
+        "asked for, dim/2 of them: the rotation hands it to both.",
+        "rope-code",
+    ),
+    Misconception(
+        "rope-angles-in-two-blocks",
+        angles_in_two_blocks,
+        "rope_angles_powers_of_ten",
+        "The whole ladder is there twice, as model code for the half layout likes it. One angle "
+        "for each pair is asked for, dim/2 of them, whatever the layout is.",
         "rope-code",
     ),
     Misconception(
@@ -373,6 +398,44 @@ def apply_in_place(
     return x
 
 
+def apply_always_half(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    rope.apply_rope(x, positions, base, layout)
+    return rope.apply_rope(x, positions, base, "half")
+
+
+def apply_float64(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    return rope.apply_rope(np.asarray(x, dtype=np.float64), positions, base, layout)
+
+
+def apply_float32_frequencies(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    def turn_by_coarse(pairs: Array, angles: Array) -> Array:
+        per_pair = rope.rope_angles(1, 2 * angles.shape[-1], base).astype(np.float32)
+        where = np.asarray(positions, dtype=np.float64)[..., None]
+        return rope.rotate_2d(pairs, where * per_pair)
+
+    return rotate_with(x, positions, base, layout, turn_by_coarse)
+
+
+def apply_float32_throughout(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    """1 / base^(arange(0, dim, 2, float32) / dim) times float32 positions, as in most models."""
+
+    def turn_by_coarse(pairs: Array, angles: Array) -> Array:
+        dim = 2 * angles.shape[-1]
+        per_pair = 1 / base ** (np.arange(0, dim, 2, dtype=np.float32) / dim)
+        coarse = np.asarray(positions, dtype=np.float32)[..., None] * per_pair
+        return turn(pairs, np.cos(coarse), np.sin(coarse))
+
+    return rotate_with(x, positions, base, layout, turn_by_coarse)
+
+
 def apply_float32_angles(
     x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
 ) -> Array:
@@ -422,6 +485,14 @@ APPLY_ROPE = (
         "apply_rope_published_numbers",
         'You paired the first half with the second where neighbours belong together. "interleaved" '
         'pairs (0, 1), (2, 3), …; pairing i with i + dim/2 is "half".',
+        "rope-layouts",
+    ),
+    Misconception(
+        "apply-rope-always-half",
+        apply_always_half,
+        "apply_rope_published_numbers",
+        "You always pair i with i + dim/2, whatever the layout argument says. That is the half "
+        "layout; interleaved, the default, pairs neighbours.",
         "rope-layouts",
     ),
     Misconception(
@@ -502,6 +573,30 @@ APPLY_ROPE = (
         "apply_rope_precise_far_out",
         "The angles went through float32, and at large positions that costs the digits that "
         "count. Keep angles, sines and cosines in float64 and cast the result once, at the end.",
+        "rope-precision",
+    ),
+    Misconception(
+        "apply-rope-float32-frequencies",
+        apply_float32_frequencies,
+        "apply_rope_precise_far_out",
+        "The frequencies were rounded to float32, and a large position multiplies that little "
+        "error until it counts. Keep them in float64 and cast the result once, at the end.",
+        "rope-precision",
+    ),
+    Misconception(
+        "apply-rope-float32-throughout",
+        apply_float32_throughout,
+        "apply_rope_precise_far_out",
+        "Frequencies and angles were computed in float32, as many models do. Far out, its digits "
+        "run short: compute both in float64, and cast the result once, at the end.",
+        "rope-precision",
+    ),
+    Misconception(
+        "apply-rope-always-float64",
+        apply_float64,
+        "apply_rope_keeps_dtype",
+        "The numbers are right, but a small floating dtype came back as float64, which the rest "
+        "of the model then has to carry. Cast the result to the dtype of x, as the last step.",
         "rope-precision",
     ),
     Misconception(
@@ -591,6 +686,33 @@ def scores_base_for_queries_only(
     return dots(rotated, rope.apply_rope(k, k_positions), math.sqrt(q.shape[-1]))
 
 
+def scores_of_layouts(q_layout: str, k_layout: str) -> Callable[..., Array]:
+    def rope_scores(
+        q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+    ) -> Array:
+        both(q, k, q_positions, k_positions, base)
+        rotated_q = rope.apply_rope(q, q_positions, base, q_layout)
+        rotated_k = rope.apply_rope(k, k_positions, base, k_layout)
+        return dots(rotated_q, rotated_k, math.sqrt(q.shape[-1]))
+
+    return rope_scores
+
+
+def scores_keys_turned_back(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+) -> Array:
+    rotated, _ = both(q, k, q_positions, k_positions, base)
+    back = rope.apply_rope(k, -rope.as_floats(k_positions, "k_positions"), base)
+    return dots(rotated, back, math.sqrt(q.shape[-1]))
+
+
+def scores_without_base(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
+) -> Array:
+    rope.rope_scores(q, k, q_positions, k_positions, base)
+    return rope.rope_scores(q, k, q_positions, k_positions)
+
+
 def scores_float64(
     q: Array, k: Array, q_positions: Array, k_positions: Array, base: float = 10000.0
 ) -> Array:
@@ -655,6 +777,38 @@ ROPE_SCORES = (
         "Rows and columns have changed places. One row belongs to one query, with a column for "
         "each key.",
         "ex-rope_scores",
+    ),
+    Misconception(
+        "rope-scores-half-pairs",
+        scores_of_layouts("half", "half"),
+        "rope_scores_published_number",
+        "You paired coordinate i with i + dim/2. These scores depend on the distance alone, too, "
+        "but the exercise asks for interleaved pairs: (0, 1), (2, 3) and so on.",
+        "rope-layouts",
+    ),
+    Misconception(
+        "rope-scores-mixed-layouts",
+        scores_of_layouts("interleaved", "half"),
+        "rope_scores_published_number",
+        "Queries and keys were paired in two different layouts, so their turns cannot cancel. Use "
+        "interleaved pairs for both.",
+        "rope-layouts",
+    ),
+    Misconception(
+        "rope-scores-keys-turned-back",
+        scores_keys_turned_back,
+        "rope_scores_published_number",
+        "The keys turn the other way, so the scores depend on the sum of the two positions. Turn "
+        "both the same way: the dot product takes the difference by itself.",
+        "rope-relative",
+    ),
+    Misconception(
+        "rope-scores-ignores-base",
+        scores_without_base,
+        "rope_scores_matrix",
+        "The base argument changes nothing: queries and keys turn as with base 10000. Hand it on "
+        "to both rotations.",
+        "rope-ladder",
     ),
     Misconception(
         "rope-scores-base-for-queries-only",
@@ -1051,6 +1205,34 @@ def bound_without_base(distances: Array, dim: int, base: float = 10000.0) -> Arr
     return rope.score_bound(distances, dim)
 
 
+def bound_of(
+    measure: Callable[[Array], Array], order: Callable[[Array], Array] = lambda terms: terms
+) -> Callable[..., Array]:
+    """measure(partial sums (..., dim/2)), of terms that `order` may have changed."""
+
+    def score_bound(distances: Array, dim: int, base: float = 10000.0) -> Array:
+        return measure(order(terms(distances, dim, base)).cumsum(axis=-1))
+
+    return score_bound
+
+
+def mean_length(sums: Array) -> Array:
+    return np.abs(sums).mean(axis=-1)
+
+
+def bound_normalised(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    return rope.score_bound(distances, dim, base) / rope.score_bound(0, dim, base)
+
+
+def bound_from_one(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    angles = rope.rope_angles(distances, dim, base) * base ** (-2 / dim)
+    return mean_length(np.exp(1j * angles).cumsum(axis=-1))
+
+
+def bound_along_distances(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    return mean_length(terms(distances, dim, base).cumsum(axis=0))
+
+
 SCORE_BOUND = (
     Misconception(
         "score-bound-sum",
@@ -1091,6 +1273,77 @@ SCORE_BOUND = (
         "rope-decay",
     ),
     Misconception(
+        "score-bound-last-sum-missing",
+        bound_of(lambda sums: mean_length(sums[..., :-1] if sums.shape[-1] > 1 else sums)),
+        "score_bound_at_zero",
+        "The last partial sum, the one over all pairs, is missing from your mean. There are dim/2 "
+        "sums, with 1, 2, … up to dim/2 terms.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-largest-sum",
+        bound_of(lambda sums: np.abs(sums).max(axis=-1)),
+        "score_bound_at_zero",
+        "This is the longest partial sum. The bound is the mean of the lengths of all of them.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-root-mean-square",
+        bound_of(lambda sums: np.sqrt((np.abs(sums) ** 2).mean(axis=-1))),
+        "score_bound_at_zero",
+        "You took the root of the mean of the squared lengths. The paper's mean is the plain one, "
+        "of the lengths themselves.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-each-averaged",
+        bound_of(lambda sums: (np.abs(sums) / np.arange(1, sums.shape[-1] + 1)).mean(axis=-1)),
+        "score_bound_at_zero",
+        "Each partial sum was divided by its own number of terms. Leave the sums as they are, and "
+        "average once, over the dim/2 lengths.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-normalised",
+        bound_normalised,
+        "score_bound_at_zero",
+        "Your curve is scaled to 1 at distance 0. Its shape is right; the exercise asks for the "
+        "mean as it stands, which starts at the mean of 1, 2, …, dim/2.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-both-members",
+        bound_of(mean_length, lambda terms: np.repeat(terms, 2, axis=-1)),
+        "score_bound_at_zero",
+        "Every pair was counted twice, once for each of its members. One term belongs to one "
+        "pair, so there are dim/2 of them.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-one-mean-for-all",
+        bound_of(lambda sums: np.abs(sums).mean()),
+        "score_bound_at_zero",
+        "You averaged over the distances as well and got a single number. Average over the "
+        "partial sums alone, along the last axis: every distance has its own bound.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-along-distances",
+        bound_along_distances,
+        "score_bound_at_zero",
+        "The running sum went along the distances. It runs over the pairs, which stand on the "
+        "last axis; each distance is by itself.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-counted-from-one",
+        bound_from_one,
+        "score_bound_dim_4",
+        "Your fastest pair is already slowed down by one step of the ladder. Pair 0 turns by 1 per "
+        "token: count pairs from zero.",
+        "rope-ladder",
+    ),
+    Misconception(
         "score-bound-absolute-inside",
         bound_absolute_inside,
         "score_bound_dim_4",
@@ -1112,6 +1365,14 @@ SCORE_BOUND = (
         "score_bound_dim_4",
         "You averaged the sums as arrows and measured the average. Measure each sum first, then "
         "average the lengths.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-slowest-first",
+        bound_of(mean_length, lambda terms: terms[..., ::-1]),
+        "score_bound_array",
+        "Your partial sums begin with the slowest pair. They begin with the fastest, pair 0, and "
+        "take in slower ones.",
         "rope-decay",
     ),
     Misconception(
@@ -1148,8 +1409,31 @@ def everything(*request: Any) -> tuple[Any, ...]:
 
 
 def cache_by_length() -> Callable[..., tuple[Array, Array]]:
+    """The chapter's own forgetful cache, except that it refuses what is to be refused."""
+    return remembering(lambda length, offset, dim, base: length)
+
+
+def cache_without_offset() -> Callable[..., tuple[Array, Array]]:
     """rotary-embedding-torch#11: the second offset gets the first one's rows."""
     return remembering(lambda length, offset, dim, base: (length, dim, base))
+
+
+def cache_grown_from_zero() -> Callable[..., tuple[Array, Array]]:
+    """New rows are appended to the remembered ones, but counted from 0 again."""
+    grown: dict[Any, tuple[Array, Array]] = {}
+
+    def tables(length: int, offset: int, dim: int, base: float = 10000.0) -> tuple[Array, Array]:
+        fresh = rope.fixed_table_cache()
+        fresh(length, offset, dim, base)  # refuses what is to be refused
+        cos, sin = grown.get((dim, base), fresh(0, 0, dim, base))
+        missing = offset + length - len(cos)
+        if missing > 0:
+            more_cos, more_sin = fresh(missing, 0, dim, base)
+            cos, sin = np.concatenate([cos, more_cos]), np.concatenate([sin, more_sin])
+            grown[dim, base] = cos, sin
+        return cos[offset : offset + length], sin[offset : offset + length]
+
+    return tables
 
 
 def cache_without_base() -> Callable[..., tuple[Array, Array]]:
@@ -1244,8 +1528,25 @@ FIXED_TABLE_CACHE = (
         "fixed-table-cache-by-length",
         cache_by_length,
         "fixed_table_cache_other_offset",
+        "The memory still looks tables up by their length alone, so a later piece of the sequence "
+        "gets the rows of an earlier one, and another dim or base the tables of the first. All "
+        "that the tables depend on belongs into the key.",
+        "rope-cache",
+    ),
+    Misconception(
+        "fixed-table-cache-without-offset",
+        cache_without_offset,
+        "fixed_table_cache_other_offset",
         "The memory still looks tables up without their offset, so a later piece of the sequence "
         "gets the rows of an earlier one. What the tables depend on belongs into the key.",
+        "rope-cache",
+    ),
+    Misconception(
+        "fixed-table-cache-grown-from-zero",
+        cache_grown_from_zero,
+        "fixed_table_cache_other_offset",
+        "When your table has to grow, the new rows are counted from position 0 again. The first "
+        "one to append belongs to the position after the last one that is there.",
         "rope-cache",
     ),
     Misconception(
@@ -1402,6 +1703,32 @@ def rotary_angles_like_q(head_dim: int, base: float = 10000.0, layout: str = "ha
     return rotary(head_dim, base, layout, forward)
 
 
+def rotary_layouts_swapped(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        other = "half" if layout == "interleaved" else "interleaved"
+        return type(right)(head_dim, base, other)(q, k, positions)
+
+    return rotary(head_dim, base, layout, forward)
+
+
+def rotary_angles_rounded(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    """gpt-neox#1003: the angle is exact until it gets the dtype of q, before its sine is taken."""
+
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        angles = spread(positions.float(), frequencies(head_dim, base)).to(q.dtype)
+        return turn_by(q, angles, layout), turn_by(k, angles, layout)
+
+    return rotary(head_dim, base, layout, forward)
+
+
+def rotary_positions_like_q(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        angles = spread(positions.to(q.dtype).float(), frequencies(head_dim, base))
+        return turn_by(q, angles, layout), turn_by(k, angles, layout)
+
+    return rotary(head_dim, base, layout, forward)
+
+
 def rotary_float32_results(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
     def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
         import torch
@@ -1421,6 +1748,39 @@ def rotary_buffer_cast(head_dim: int, base: float = 10000.0, layout: str = "half
     def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
         angles = spread(positions.float(), module.per_pair.float())
         return turn_by(q, angles, layout), turn_by(k, angles, layout)
+
+    return rotary(head_dim, base, layout, forward, setup)
+
+
+def rotary_positions_like_buffer(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    """The model code of 2023: einsum of positions.type_as(inv_freq) with the buffer inv_freq."""
+
+    def setup(module: Any) -> None:
+        module.register_buffer("per_pair", frequencies(head_dim, base), persistent=False)
+
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        angles = spread(positions.to(module.per_pair.dtype), module.per_pair)
+        return turn_by(q, angles, layout), turn_by(k, angles, layout)
+
+    return rotary(head_dim, base, layout, forward, setup)
+
+
+def rotary_tables_cast(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    """Tables of cosines and sines for a few thousand positions, in buffers."""
+    import torch
+
+    def setup(module: Any) -> None:
+        angles = torch.arange(8192)[:, None] * frequencies(head_dim, base)
+        module.register_buffer("cos", angles.cos(), persistent=False)
+        module.register_buffer("sin", angles.sin(), persistent=False)
+
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        from solutions.with_torch.rope import rotate_pairs
+
+        if positions.is_floating_point():  # no row of a table: not what this is about
+            return right(q, k, positions)
+        cos, sin = (table[positions].unsqueeze(-3) for table in (module.cos, module.sin))
+        return rotate_pairs(q, cos, sin, layout), rotate_pairs(k, cos, sin, layout)
 
     return rotary(head_dim, base, layout, forward, setup)
 
@@ -1475,6 +1835,14 @@ ROTARY_EMBEDDING = (
         "rotary_embedding_published_numbers",
         "Your module pairs neighbours whatever its layout is. The half layout, its default, pairs "
         "coordinate i with i + head_dim/2.",
+        "rope-layouts",
+    ),
+    Misconception(
+        "rotary-embedding-layouts-swapped",
+        rotary_layouts_swapped,
+        "rotary_embedding_published_numbers",
+        'The two layouts have changed places. "half" pairs coordinate i with i + head_dim/2, '
+        '"interleaved" pairs neighbours: (0, 1), (2, 3) and so on.',
         "rope-layouts",
     ),
     Misconception(
@@ -1541,6 +1909,22 @@ ROTARY_EMBEDDING = (
         "rope-precision",
     ),
     Misconception(
+        "rotary-embedding-angles-rounded-like-q",
+        rotary_angles_rounded,
+        "rotary_embedding_bfloat16",
+        "The angles were cast to the dtype of q before sine and cosine were taken. A large angle "
+        "has no digits left in bfloat16 for where in its turn it stands: cast after the sine.",
+        "rope-precision",
+    ),
+    Misconception(
+        "rotary-embedding-positions-like-q",
+        rotary_positions_like_q,
+        "rotary_embedding_bfloat16",
+        "The positions were cast to the dtype of q, and bfloat16 cannot tell 1000 from 1001. "
+        "Making them float32 again afterwards is too late; cast only the result.",
+        "rope-precision",
+    ),
+    Misconception(
         "rotary-embedding-float32-results",
         rotary_float32_results,
         "rotary_embedding_bfloat16",
@@ -1552,8 +1936,26 @@ ROTARY_EMBEDDING = (
         "rotary-embedding-buffer-cast",
         rotary_buffer_cast,
         "rotary_embedding_cast_module",
-        "Your frequencies are a buffer, and casting the module rounded them for good. Making them "
-        "float32 again does not bring the digits back; keep them where a cast cannot reach.",
+        "Your frequencies are a buffer or a parameter, and casting the module rounded them for "
+        "good. Making them float32 again does not bring the digits back; keep them where a cast "
+        "cannot reach.",
+        "rope-precision",
+    ),
+    Misconception(
+        "rotary-embedding-positions-like-buffer",
+        rotary_positions_like_buffer,
+        "rotary_embedding_cast_module",
+        "Your frequencies are a buffer or a parameter, which casting the module rounds, and the "
+        "positions take their dtype from it, so both lose their digits. Keep the frequencies "
+        "where a cast cannot reach, and compute angles in float32 at least.",
+        "rope-precision",
+    ),
+    Misconception(
+        "rotary-embedding-tables-cast",
+        rotary_tables_cast,
+        "rotary_embedding_cast_module",
+        "Your cosines and sines are buffers, and casting the module rounded them for good. Keep "
+        "them where a cast cannot reach, or compute them in forward.",
         "rope-precision",
     ),
     Misconception(

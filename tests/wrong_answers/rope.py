@@ -87,6 +87,21 @@ def reflected(vector, angle):
     return right.rotate_2d(vector, angle) * np.array([1, -1], np.asarray(vector).dtype)
 
 
+@wrong("rotate_2d")
+def square_angles_transposed(vector, angle):
+    if angle.ndim == 2 and angle.shape[0] == angle.shape[1]:
+        angle = angle.T
+    return right.rotate_2d(vector, angle)
+
+
+@wrong("rotate_2d")
+def angles_along_the_first_axis(vector, angle):
+    angle = np.asarray(angle)
+    if angle.ndim and angle.shape[0] == vector.shape[0]:
+        angle = angle.reshape(angle.shape + (1,) * (vector.ndim - 1 - angle.ndim))
+    return right.rotate_2d(vector, angle)
+
+
 # -------------------------------------------------------------------------------- rope_angles
 
 
@@ -167,6 +182,27 @@ def scales_in_place(positions, dim, base=10000.0):
     angles = right.rope_angles(positions, dim, base)
     if positions.dtype.kind == "f":
         positions *= 2
+    return angles
+
+
+@wrong("rope_angles")
+def dtype_of_float_positions_stays(positions, dim, base=10000.0):
+    angles = right.rope_angles(positions, dim, base)
+    return angles.astype(positions.dtype) if positions.dtype.kind == "f" else angles
+
+
+@wrong("rope_angles")
+def base_must_be_a_float(positions, dim, base=10000.0):
+    if not isinstance(base, float):
+        raise TypeError("base must be a float")
+    return right.rope_angles(positions, dim, base)
+
+
+@wrong("rope_angles")
+def whole_steps_of_a_whole_base(positions, dim, base=10000.0):
+    angles = right.rope_angles(positions, dim, base)
+    if isinstance(base, int):
+        return positions[..., None] / base ** (2 * np.arange(dim // 2) // dim)
     return angles
 
 
@@ -353,6 +389,53 @@ def positions_changed(x, positions, base=10000.0, layout="interleaved"):
     return out
 
 
+@wrong("apply_rope")
+def rows_of_the_batch_if_as_many(x, positions, base=10000.0, layout="interleaved"):
+    if positions.ndim == 1 and x.ndim == 3 and len(x) == len(positions):
+        positions = np.broadcast_to(positions[:, None], x.shape[:-1])
+    return right.apply_rope(x, positions, base, layout)
+
+
+@wrong("apply_rope")
+def remembers_angles_by_position(x, positions, base=10000.0, layout="interleaved"):
+    right.apply_rope(x, positions, base, layout)
+    key = (positions.tobytes(), positions.dtype, positions.shape, x.shape[-1])
+    return right.apply_rope(x, positions, BASES.setdefault(key, base), layout)
+
+
+BASES: dict[Any, float] = {}
+
+
+@wrong("apply_rope")
+def scalar_position_for_all(x, positions, base=10000.0, layout="interleaved"):
+    if positions.ndim == 0:
+        positions = np.full(x.shape[-2], positions)
+    return right.apply_rope(x, positions, base, layout)
+
+
+@wrong("apply_rope")
+def width_zero_is_empty(x, positions, base=10000.0, layout="interleaved"):
+    return x if x.shape[-1] == 0 else right.apply_rope(x, positions, base, layout)
+
+
+@wrong("apply_rope")
+def negates_unsigned_numbers(x, positions, base=10000.0, layout="interleaved"):
+    back = right.apply_rope(-x, positions, base, layout)
+    return -back if x.dtype.kind in "iu" else right.apply_rope(x, positions, base, layout)
+
+
+@wrong("apply_rope")
+def negates_unsigned_positions(x, positions, base=10000.0, layout="interleaved"):
+    return right.apply_rope(x, -(-positions).astype("f8"), base, layout)
+
+
+@wrong("apply_rope")
+def base_must_be_a_float_(x, positions, base=10000.0, layout="interleaved"):
+    if not isinstance(base, float):
+        raise TypeError("base must be a float")
+    return right.apply_rope(x, positions, base, layout)
+
+
 # -------------------------------------------------------------------------------- rope_scores
 
 
@@ -457,6 +540,28 @@ def rotates_in_place(q, k, q_positions, k_positions, base=10000.0):
     return scores
 
 
+@wrong("rope_scores")
+def unsigned_distances(q, k, q_positions, k_positions, base=10000.0):
+    right.rope_scores(q, k, q_positions, k_positions, base)
+    distance = q_positions[:, None] - k_positions
+    zero = np.zeros(1)
+    scores = [
+        [
+            right.rope_scores(a[None], k[n : n + 1], row[n : n + 1], zero, base)[0, 0]
+            for n in range(len(k))
+        ]
+        for a, row in zip(q, distance, strict=True)
+    ]
+    return np.array(scores, dtype=right.as_floats(q, "q").dtype)
+
+
+@wrong("rope_scores")
+def base_must_be_a_float__(q, k, q_positions, k_positions, base=10000.0):
+    if not isinstance(base, float):
+        raise TypeError("base must be a float")
+    return right.rope_scores(q, k, q_positions, k_positions, base)
+
+
 # ------------------------------------------------------------------------ interleaved_to_half
 
 
@@ -523,6 +628,21 @@ def second_half_backwards(weight, num_heads):
 @wrong("interleaved_to_half")
 def float32_always(weight, num_heads):
     return right.interleaved_to_half(weight, num_heads).astype("f4")
+
+
+@wrong("interleaved_to_half")
+def negative_heads_counted(weight, num_heads):
+    return right.interleaved_to_half(weight, abs(num_heads))
+
+
+@wrong("interleaved_to_half")
+def minus_one_is_guessed(weight, num_heads):
+    return right.interleaved_to_half(weight, 1 if num_heads == -1 else num_heads)
+
+
+@wrong("interleaved_to_half")
+def integers_stay(weight, num_heads):
+    return right.interleaved_to_half(weight, num_heads).astype(weight.dtype)
 
 
 # ------------------------------------------------------------------------- apply_partial_rope
@@ -613,6 +733,34 @@ def rest_is_scaled(x, positions, rotary_dim, base=10000.0, layout="interleaved")
     return out
 
 
+@wrong("apply_partial_rope")
+def one_changes_nothing(x, positions, rotary_dim, base=10000.0, layout="interleaved"):
+    if rotary_dim == 1:
+        return x.copy()
+    return right.apply_partial_rope(x, positions, rotary_dim, base, layout)
+
+
+@wrong("apply_partial_rope")
+def a_fraction_counts(x, positions, rotary_dim, base=10000.0, layout="interleaved"):
+    if isinstance(rotary_dim, float):
+        rotary_dim = int(rotary_dim * x.shape[-1])
+    return right.apply_partial_rope(x, positions, rotary_dim, base, layout)
+
+
+@wrong("apply_partial_rope")
+def scalar_position_for_all_(x, positions, rotary_dim, base=10000.0, layout="interleaved"):
+    if positions.ndim == 0:
+        positions = np.full(x.shape[-2], positions)
+    return right.apply_partial_rope(x, positions, rotary_dim, base, layout)
+
+
+@wrong("apply_partial_rope")
+def base_must_be_a_float___(x, positions, rotary_dim, base=10000.0, layout="interleaved"):
+    if not isinstance(base, float):
+        raise TypeError("base must be a float")
+    return right.apply_partial_rope(x, positions, rotary_dim, base, layout)
+
+
 # -------------------------------------------------------------------------------- score_bound
 
 
@@ -685,6 +833,19 @@ def sorts_distances(distances, dim, base=10000.0):
     return bound
 
 
+@wrong("score_bound")
+def median_length(distances, dim, base=10000.0):
+    angles = right.rope_angles(distances, dim, base)
+    return np.median(np.abs(np.exp(1j * angles).cumsum(-1)), axis=-1)
+
+
+@wrong("score_bound")
+def base_must_be_a_float____(distances, dim, base=10000.0):
+    if not isinstance(base, float):
+        raise TypeError("base must be a float")
+    return right.score_bound(distances, dim, base)
+
+
 # -------------------------------------------------------------------------- fixed_table_cache
 
 
@@ -714,6 +875,9 @@ WRONG["fixed_table_cache"] = {
     "key_offset_alone": cache(lambda length, offset, *rest: (offset, *rest)),
     "key_whole_base": cache(lambda length, offset, dim, base: (length, offset, dim, int(base))),
     "key_dim_only_if_wide": cache(lambda length, offset, dim, base: (length, offset, dim // 4)),
+    "key_product_of_dim_and_base": cache(
+        lambda length, offset, dim, base: (length, offset, dim * base)
+    ),
     "key_whether_there_is_an_offset": cache(
         lambda length, offset, *rest: (length, offset > 0, *rest)
     ),
@@ -782,6 +946,25 @@ def last_base_is_shared():
             SHARED[key] = right.fixed_table_cache()(length, offset, dim, base)
         right.fixed_table_cache()(length, offset, dim, base)
         return SHARED[key]
+
+    return tables
+
+
+@wrong("fixed_table_cache")
+def no_axis_without_rows():
+    def tables(length, offset, dim, base=10000.0):
+        cos, sin = right.fixed_table_cache()(length, offset, dim, base)
+        return np.array(list(cos)), np.array(list(sin))
+
+    return tables
+
+
+@wrong("fixed_table_cache")
+def float_base_only():
+    def tables(length, offset, dim, base=10000.0):
+        if not isinstance(base, float):
+            raise TypeError("base must be a float")
+        return right.fixed_table_cache()(length, offset, dim, base)
 
     return tables
 
@@ -1025,3 +1208,88 @@ class QueriesScaled(Rotary):
     def forward(self, q, k, positions):
         a, b = self.right(q, k, positions)
         return a / self.head_dim**0.5, b
+
+
+@wrong("RotaryEmbedding")
+class RemembersPositions(Rotary):
+    """Looks positions up by something that others share: `key` of them."""
+
+    @staticmethod
+    def key(positions):
+        return positions.shape, positions.ravel()[0].item()
+
+    def forward(self, q, k, positions):
+        self.right(q, k, positions)
+        self.seen = {**{self.key(positions): positions}, **getattr(self, "seen", {})}
+        return self.right(q, k, self.seen[self.key(positions)])
+
+
+@wrong("RotaryEmbedding")
+class RemembersByLargestPosition(RemembersPositions):
+    @staticmethod
+    def key(positions):
+        return positions.shape, positions.max().item()
+
+
+@wrong("RotaryEmbedding")
+class RemembersBySumOfPositions(RemembersPositions):
+    @staticmethod
+    def key(positions):
+        return positions.shape, positions.sum().item()
+
+
+@wrong("RotaryEmbedding")
+class TablesInTheFirstDtype(Rotary):
+    def forward(self, q, k, positions):
+        self.right(q, k, positions)
+        self.dtype = getattr(self, "dtype", q.dtype)
+        cos, sin = (f(self.angles(positions)).to(self.dtype) for f in (torch.cos, torch.sin))
+        turn = right_torch.rotate_pairs
+        return turn(q, cos, sin, self.layout), turn(k, cos, sin, self.layout)
+
+
+@wrong("RotaryEmbedding")
+class TablesOfAllModules(Rotary):
+    tables: dict[Any, Any] = {}
+
+    def forward(self, q, k, positions):
+        self.right(q, k, positions)
+        key = (positions.shape, tuple(positions.ravel().tolist()), self.head_dim)
+        angles = self.tables.setdefault(key, self.angles(positions))
+        return self.turn(q, angles), self.turn(k, angles)
+
+
+@wrong("RotaryEmbedding")
+class LayoutOfAllModules(Rotary):
+    def __init__(self, head_dim, base=10000.0, layout="half"):
+        super().__init__(head_dim, base, layout)
+        LayoutOfAllModules.last = layout
+
+    def forward(self, q, k, positions):
+        self.right.layout = LayoutOfAllModules.last
+        return self.right(q, k, positions)
+
+
+@wrong("RotaryEmbedding")
+class KeysOfAnyBatch(Rotary):
+    def forward(self, q, k, positions):
+        if len(k) == len(q):
+            return self.right(q, k, positions)
+        angles = self.angles(positions)
+        return self.turn(q, angles), self.turn(k, angles)
+
+
+@wrong("RotaryEmbedding")
+class KeysOfWidthTwo(Rotary):
+    def forward(self, q, k, positions):
+        if k.shape[-1] == 2 < self.head_dim:
+            k = k.repeat_interleave(self.head_dim // 2, -1)
+        return self.right(q, k, positions)
+
+
+@wrong("RotaryEmbedding")
+class BaseMustBeAFloat(Rotary):
+    def __init__(self, head_dim, base=10000.0, layout="half"):
+        if not isinstance(base, float):
+            raise TypeError("base must be a float")
+        super().__init__(head_dim, base, layout)

@@ -58,7 +58,7 @@ def interleaved_to_half(weight, num_heads):
     rows, columns = weight.shape
     if num_heads < 1 or rows % num_heads or rows // num_heads % 2:
         raise ValueError(f"{rows} rows are not {num_heads} heads of even width")
-    heads = weight.reshape(num_heads, rows // num_heads // 2, 2, columns)
+    heads = floating(weight).reshape(num_heads, rows // num_heads // 2, 2, columns)
     return heads.transpose(0, 2, 1, 3).reshape(rows, columns)
 
 
