@@ -33,16 +33,15 @@ class Tried:
 def recognise(exercise: Exercise, tried: list[Tried], standard: Any) -> dict[str, str] | None:
     """The known mistake that explains an answer's failures; None when there is none.
 
-    Wherever the mistake fails a check, the answer must fail it too and with the same outputs as far
-    as both went. An answer may have a second mistake beside it: further checks that it fails,
-    another dtype, an error where the mistake returns something. Among several mistakes, the one
-    that explains most.
+    The answer must fail wherever the mistake fails: the first time with exactly its outputs, and
+    with its outputs in most of the other checks. So an answer may have a second mistake beside it,
+    such as a layout that is not written yet. Among several, the one that explains most.
     """
     first = next((t for t in tried if t.failed and _ends_in_data(t.trace)), None)
     if first is None:
         return None
     fitting = {
-        about["id"]: ({**about, "check": first.check.name}, 1)
+        about["id"]: _Candidate({**about, "check": first.check.name})
         for about, trace in standard.wrong_answers(exercise, first.check)
         if len(trace) == len(first.trace) and _agree(first.trace, trace)
     }
@@ -50,12 +49,22 @@ def recognise(exercise: Exercise, tried: list[Tried], standard: Any) -> dict[str
         if other is first or not fitting:
             continue
         for about, trace in standard.wrong_answers(exercise, other.check, only=set(fitting)):
-            if not other.failed or not _agree(other.trace, trace):
+            candidate = fitting[about["id"]]
+            if not other.failed:
                 del fitting[about["id"]]
+            elif not _agree(other.trace, trace):
+                candidate.contradicted += 1
             elif _ends_in_data(other.trace) or all(map(_same, other.trace, trace)):
-                known, explained = fitting[about["id"]]
-                fitting[about["id"]] = known, explained + 1
-    return max(fitting.values(), key=lambda entry: entry[1])[0] if fitting else None
+                candidate.explained += 1
+    convincing = [c for c in fitting.values() if c.explained > c.contradicted]
+    return max(convincing, key=lambda c: c.explained).about if convincing else None
+
+
+@dataclass
+class _Candidate:
+    about: dict[str, str]
+    explained: int = 1
+    contradicted: int = 0
 
 
 def _ends_in_data(trace: list[Outcome]) -> bool:
@@ -92,5 +101,6 @@ def same_value(a: Any, b: Any) -> bool:
     if x.shape != y.shape or not (np.isfinite(x).all() and np.isfinite(y).all()):
         return False
     names = [str(getattr(v, "dtype", "float64")).removeprefix("torch.") for v in (a, b)]
-    rtol = max(LOOSE.get(name, 1e-7) for name in names)
-    return bool(np.all(np.abs(x - y) <= rtol * (1 + np.abs(y))))
+    loose = max(LOOSE.get(name, 1e-7) for name in names)
+    size = np.clip(np.abs(y), 1, 10)  # of large numbers, such as angles, the last digits count
+    return bool(np.all(np.abs(x - y) <= loose * size))
