@@ -18,8 +18,8 @@ import numpy as np
 
 from .answers import Handle
 
-MAX_HEADER = 4 << 20
-MAX_BLOBS = 64 << 20
+MAX_HEADER = 1 << 20
+MAX_BLOBS = 16 << 20
 MAX_DEPTH = 24
 MAX_TEXT = 20_000
 DTYPES = (

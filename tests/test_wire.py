@@ -60,7 +60,7 @@ def test_what_is_not_plain_data_arrives_as_a_handle_with_its_type() -> None:
 
 
 def test_a_value_larger_than_a_frame_is_refused_by_the_sender() -> None:
-    with pytest.raises(ValueError, match="larger than 64 MiB"):
+    with pytest.raises(ValueError, match="larger than 16 MiB"):
         pack(np.zeros(MAX_BLOBS // 8 + 1))
 
 
