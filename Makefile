@@ -54,12 +54,12 @@ course: .need-folder .need-sandbox $(MADE_BOOK) $(CLASS_MADE)/assignment $(CLASS
 	@echo
 	@cat class/grades/table.txt
 	@echo
-	@echo 'book:        $(CURDIR)/$(BOOK)'
-	@echo 'bundle:      $(CURDIR)/class/bundle'
-	@echo 'grade table: $(CURDIR)/$(TABLE)'
+	@echo 'book:        $(BOOK)'
+	@echo 'bundle:      class/bundle'
+	@echo 'grade table: $(TABLE)'
 
 book: $(MADE_BOOK) ## the book, executed
-	@echo 'book: $(CURDIR)/$(BOOK)'
+	@echo 'book: $(BOOK)'
 
 serve: $(MADE_BOOK) ## the book on http://localhost:8000
 	@echo 'http://localhost:$(PORT)/   (Ctrl-C ends it)'
@@ -67,13 +67,13 @@ serve: $(MADE_BOOK) ## the book on http://localhost:8000
 	    { echo 'Is port $(PORT) taken? make serve PORT=8080'; exit 1; }
 
 assignment: $(CLASS_MADE)/assignment ## the notebooks to hand out: class/release and class/bundle
-	@echo 'nbgrader release: $(CURDIR)/class/release'
-	@echo 'bundle:           $(CURDIR)/class/bundle'
+	@echo 'nbgrader release: class/release'
+	@echo 'bundle:           class/bundle'
 
 grade: $(CLASS_MADE)/graded ## grade class/submitted; the sample class where nothing is submitted
 	@cat class/grades/table.txt
 	@echo
-	@echo 'grade table: $(CURDIR)/$(TABLE)'
+	@echo 'grade table: $(TABLE)'
 
 # The tests read the book with its solutions, whatever is built beside it.
 test: .need-sandbox lint .need-browser ## lint, types and every test

@@ -146,8 +146,7 @@ class Session:
         unwritten = any(reason.startswith(NOT_WRITTEN) for _, reason in order)
         expected = (NOT_WRITTEN, "NameError") if unwritten else NOT_WRITTEN
         lines = [
-            f"Code cell {number + 1} of {len(self.cells)}, `{_first_line(self.cells[number])}`, "
-            f"failed: {reason}"
+            f"Code cell {number + 1}, `{_first_line(self.cells[number])}`: {reason}"
             for number, reason in order
             if not reason.startswith(expected)
         ]
@@ -242,7 +241,7 @@ class Session:
 
 def _first_line(cell: str) -> str:
     line = next((line.strip() for line in cell.splitlines() if line.strip()), "")
-    return line if len(line) <= 40 else line[:39] + "…"
+    return line if len(line) <= 24 else line[:23] + "…"
 
 
 class _Ended(Exception):
