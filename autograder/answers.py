@@ -141,8 +141,11 @@ class Answer:
 
     def with_inputs(self, *args: Any, **kwargs: Any) -> tuple[Any, tuple[Any, ...]]:
         """(value, the positional inputs as they are after the call): shows a change in place."""
-        return self._answers._send(
-            kind="call", name=self.name, args=args, kwargs=kwargs, return_inputs=True
+        return _both(
+            self._answers._send(
+                kind="call", name=self.name, args=args, kwargs=kwargs, return_inputs=True
+            ),
+            args,
         )
 
 
@@ -158,8 +161,9 @@ class Instance:
 
     def with_inputs(self, *args: Any, **kwargs: Any) -> tuple[Any, tuple[Any, ...]]:
         """(value, the positional inputs as they are after the call): shows a change in place."""
-        return self._answers._send(
-            kind="use", on=self, args=args, kwargs=kwargs, return_inputs=True
+        return _both(
+            self._answers._send(kind="use", on=self, args=args, kwargs=kwargs, return_inputs=True),
+            args,
         )
 
     def method(self, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -173,6 +177,15 @@ class Instance:
     def cast(self, dtype: str, *, through_parent: bool = False) -> None:
         """`module.to(dtype)`, or the same of a parent module that holds it."""
         self._answers._send(kind="cast", on=self, dtype=dtype, through_parent=through_parent)
+
+
+def _both(reply: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """(value, inputs) as they were asked for: a process that answers otherwise has answered not."""
+    pair = reply if isinstance(reply, tuple) and len(reply) == 2 else (None, None)
+    value, inputs = pair
+    if not isinstance(inputs, tuple) or len(inputs) != len(args):
+        raise StudentError(("Gone",), "the process sent no proper reply")
+    return value, inputs
 
 
 def shown(value: Any) -> str:

@@ -52,7 +52,12 @@ def find(submitted: Path, chapters: tuple[str, ...] | None = None) -> list[Task]
             f"nothing to grade in {submitted}: it should hold "
             f"STUDENT/CHAPTER/CHAPTER.ipynb, with CHAPTER one of {', '.join(course.chapters())}"
         )
-    return [Task(s.name, c, s / c / f"{c}.ipynb") for c in wanted for s in students]
+    return [Task(_readable(s.name), c, s / c / f"{c}.ipynb") for c in wanted for s in students]
+
+
+def _readable(name: str) -> str:
+    """A folder's name as text that every file and data base takes."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def grade_all(

@@ -35,6 +35,9 @@ def grade_file(
     """Grade a file that was handed in. Whatever it is, the result has a status and a score."""
     result = SubmissionResult(student, chapter, GRADER_ERROR, [], seed=seed)
     try:
+        for folder in (file.parent, file.parent.parent):
+            if folder.is_symlink():
+                raise Malformed(f"{folder.name} is a link to another folder")
         content = read_bytes(file)
         result.fingerprint = fingerprint(content, chapter)
         cells = cells_of(content, python=file.suffix == ".py")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 MAX_BYTES = 20 << 20
+MAX_CODE = 2 << 20
 
 
 class Malformed(Exception):
@@ -71,5 +72,7 @@ def cells_in(notebook: Any) -> list[str]:
         if isinstance(source, list):
             source = "".join(part for part in source if isinstance(part, str))
         if isinstance(source, str) and source.strip():
-            sources.append(source.replace("\r\n", "\n"))
+            sources.append(source.replace("\r\n", "\n").lstrip("\ufeff"))
+    if sum(map(len, sources)) > MAX_CODE:
+        raise Malformed(f"it has more than {MAX_CODE >> 20} MiB of code")
     return sources

@@ -16,10 +16,12 @@ from typing import Any
 from . import report
 from .results import CheckResult, ExerciseResult, SubmissionResult
 
+STUDENTS = "students"  # a folder of their own: a student may be called like one of the tables
+
 
 def write_submission(out: Path, result: SubmissionResult) -> None:
-    """`out/<student>/<chapter>/results.json` and `feedback.html`."""
-    folder = out / result.student / result.chapter
+    """`out/students/<student>/<chapter>/results.json` and `feedback.html`."""
+    folder = out / STUDENTS / result.student / result.chapter
     folder.mkdir(parents=True, exist_ok=True)
     replace(folder / "results.json", json.dumps(_gradescope(result), indent=1, ensure_ascii=False))
     replace(folder / "feedback.html", report.page(result))
@@ -28,7 +30,7 @@ def write_submission(out: Path, result: SubmissionResult) -> None:
 def read_submission(out: Path, student: str, chapter: str) -> SubmissionResult | None:
     """What `write_submission` wrote, or None when it is not there or not whole."""
     try:
-        text = (out / student / chapter / "results.json").read_text("utf-8")
+        text = (out / STUDENTS / student / chapter / "results.json").read_text("utf-8")
         kept = json.loads(text)["extra_data"]
         exercises = [
             ExerciseResult(**{**e, "checks": [CheckResult(**c) for c in e["checks"]]})

@@ -132,6 +132,7 @@ def _variables(home: str) -> dict[str, str]:
             "MPLCONFIGDIR": f"{home}/.matplotlib",
             "PATH": "/usr/bin:/bin",
             "LANG": "C.UTF-8",
+            "TORCHDYNAMO_DISABLE": "1",  # a compiled answer is graded as it was written
         }
     )
 

@@ -21,7 +21,7 @@ from .answers import Handle
 MAX_HEADER = 1 << 20
 MAX_BLOBS = 16 << 20
 MAX_DEPTH = 24
-MAX_TEXT = 20_000
+LONG_TEXT = 10_000  # characters; a longer text travels beside the header
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
     "float16 float32 float64 complex64 complex128"
@@ -86,7 +86,11 @@ def _encode(value: Any, blobs: list[bytes], depth: int) -> Any:
     if value is None or kind in (bool, float):
         return value
     if kind is str:
-        return value[:MAX_TEXT]
+        return (
+            value
+            if len(value) < LONG_TEXT
+            else {"text": _bytes(value.encode("utf-8", "replace"), blobs)}
+        )
     if kind is int:
         return value if abs(value) < 2**63 else {"other": "int of more than 64 bits"}
     if kind is complex:
@@ -120,9 +124,14 @@ def _encode_tensor(torch: Any, value: Any, blobs: list[bytes]) -> Any:
 
 
 def _blob(array: np.ndarray, blobs: list[bytes]) -> list[int]:
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return _bytes(np.ascontiguousarray(native).tobytes(), blobs)
+
+
+def _bytes(data: bytes, blobs: list[bytes]) -> list[int]:
     start = sum(map(len, blobs))
-    blobs.append(np.ascontiguousarray(array).tobytes())
-    return [start, len(blobs[-1])]
+    blobs.append(data)
+    return [start, len(data)]
 
 
 def _decode(node: Any, blobs: memoryview, depth: int) -> Any:
@@ -133,6 +142,11 @@ def _decode(node: Any, blobs: memoryview, depth: int) -> Any:
     ((kind, body),) = node.items()
     if kind == "complex":
         return complex(*map(float, body))
+    if kind == "text":
+        start, length = int(body[0]), int(body[1])
+        if min(start, length) < 0 or start + length > len(blobs):
+            raise ProtocolError("a text that is not there")
+        return bytes(blobs[start : start + length]).decode("utf-8", "replace")
     if kind == "handle":
         return Handle(int(body[0]), str(body[1]))
     if kind in ("tuple", "list", "set", "frozenset"):

@@ -53,7 +53,7 @@ def classroom(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def grade(folder: Path, *more: object) -> subprocess.CompletedProcess[str]:
     return autograder(
         "grade", folder / "submitted", "--out", folder / "grades",
-        "--gradebook", f"sqlite:///{folder / 'gradebook.db'}", "--cell-seconds", 3, *more,
+        "--gradebook", f"sqlite:///{folder / 'gradebook.db'}", "--cell-seconds", 6, *more,
     )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def test_each_sample_has_its_status_and_an_honest_score(classroom: Path) -> None
 
 def test_every_submission_has_a_record_and_a_page(classroom: Path) -> None:
     for name, row in table(classroom).items():
-        folder = classroom / "grades" / name / CHAPTER
+        folder = classroom / "grades" / "students" / name / CHAPTER
         record = json.loads((folder / "results.json").read_text())
         assert record["score"] == float(row["score"])
         assert sum(test["max_score"] for test in record["tests"]) == float(row["max_score"])
@@ -97,7 +97,7 @@ def test_every_submission_has_a_record_and_a_page(classroom: Path) -> None:
 
 
 def test_a_known_mistake_is_named_in_the_feedback(classroom: Path) -> None:
-    for folder in (classroom / "grades").glob("mistake-*"):
+    for folder in (classroom / "grades" / "students").glob("mistake-*"):
         known = folder.name.removeprefix("mistake-")
         record = json.loads((folder / CHAPTER / "results.json").read_text())
         named = [e["misconception"] for e in record["extra_data"]["exercises"]]
@@ -105,7 +105,7 @@ def test_a_known_mistake_is_named_in_the_feedback(classroom: Path) -> None:
 
 
 def test_the_spy_found_nothing(classroom: Path) -> None:
-    note = json.loads((classroom / "grades/spy" / CHAPTER / "results.json").read_text())
+    note = json.loads((classroom / "grades/students/spy" / CHAPTER / "results.json").read_text())
     assert "nothing to be found here" in note["extra_data"]["note"]
 
 
@@ -135,7 +135,7 @@ def test_nbgraders_own_flow_gives_the_same_scores(classroom: Path, tmp_path: Pat
     edited = tmp_path / "submitted" / "editor" / CHAPTER
     edited.mkdir(parents=True)
     nbformat.write(notebook, edited / f"{CHAPTER}.ipynb")
-    limits = "--GradeInSandbox.limits={'cell_seconds': 3.0}"
+    limits = "--GradeInSandbox.limits={'cell_seconds': 6.0}"
     for step in (("autograde", limits), ("generate_feedback",)):
         done = run("nbgrader", step[0], CHAPTER, *step[1:], *options)
         assert done.returncode == 0, done.stderr
@@ -168,18 +168,18 @@ def test_a_kill_loses_nothing_that_was_finished(classroom: Path, tmp_path: Path)
     command = [
         sys.executable, "-m", "autograder", "grade", str(tmp_path / "submitted"),
         "--out", str(tmp_path / "grades"), "--gradebook", f"sqlite:///{tmp_path}/gradebook.db",
-        "--cell-seconds", "3",
+        "--cell-seconds", "6",
     ]  # fmt: skip
     for ending in (signal.SIGKILL, signal.SIGINT):
-        before = len(list(tmp_path.glob("grades/*/*/results.json")))
+        before = len(list(tmp_path.glob("grades/students/*/*/results.json")))
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
         while process.poll() is None:
-            if len(list(tmp_path.glob("grades/*/*/results.json"))) > before:
+            if len(list(tmp_path.glob("grades/students/*/*/results.json"))) > before:
                 process.send_signal(ending)
                 process.wait(30)
             time.sleep(0.05)
-        finished = len(list(tmp_path.glob("grades/*/*/results.json")))
+        finished = len(list(tmp_path.glob("grades/students/*/*/results.json")))
         assert before < finished
         assert process.returncode == (-signal.SIGKILL if ending == signal.SIGKILL else 130)
         assert len(table(tmp_path)) >= finished - 1
@@ -206,6 +206,22 @@ def test_without_a_sandbox_grading_refuses(tmp_path: Path) -> None:
         command, cwd=ROOT, env=hidden, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0 and "warning: no sandbox" in done.stderr
+
+
+def test_no_name_of_a_folder_stops_the_batch_and_no_link_is_followed(tmp_path: Path) -> None:
+    notebook = json.dumps({"cells": [], "nbformat": 4, "nbformat_minor": 5, "metadata": {}})
+    names = [b"grades.csv", b"-rf", b"=cmd()", b"a b", "é✓".encode(), b"\xff\xfe", b"<b>x"]
+    for name in names:
+        folder = tmp_path / "submitted" / os.fsdecode(name) / CHAPTER
+        folder.mkdir(parents=True)
+        (folder / f"{CHAPTER}.ipynb").write_text(notebook)
+    (tmp_path / "submitted" / "thief").symlink_to(tmp_path / "submitted" / "a b")
+    done = grade(tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = table(tmp_path)
+    assert len(rows) == len(names) + 1
+    assert rows["thief"]["status"] == "malformed" and "is a link" in rows["thief"]["note"]
+    assert "'=cmd()" in rows and "'-rf" in rows
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autograder import course
-from autograder.answers import Answers
+from autograder.answers import Answers, StudentError
 from autograder.assertions import CheckFailed, close, pair, refuses, tolerance
 from autograder.exercise import Exercise, Misconception
 from autograder.runner import NamespaceRunner
@@ -252,6 +252,16 @@ def test_a_process_that_died_has_refused_nothing() -> None:
 
     with pytest.raises(Gone):
         refuses(Answers(Dead()).double, "a", because="text")
+
+
+@pytest.mark.parametrize("reply", [1.0, (1, 2, 3), (1, 2), (1, (2, 3)), None, "ab"])
+def test_a_forged_reply_is_the_students_failure_and_not_the_graders(reply: object) -> None:
+    class Forger:
+        def run(self, request: dict[str, Any]) -> Any:
+            return reply
+
+    with pytest.raises(StudentError, match="no proper reply"):
+        Answers(Forger()).f.with_inputs(1.0)
 
 
 def test_a_named_tuple_is_a_pair() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from autograder import sandbox, walls
 from autograder.answers import Answers, StudentError
+from autograder.notebooks import cells_in
 from autograder.sandbox import Limits
 from autograder.session import Gone, Session
 
@@ -62,6 +63,33 @@ def test_noise_of_every_kind_costs_nothing() -> None:
         assert ask(session, "f", 4) == 5
         assert session.status == "graded"
         assert session.failed_cells[1].startswith("ZeroDivisionError")
+
+
+HONEST = {
+    "writes to the streams itself": "import sys\ndef f(x):\n    sys.stdout.write('a'); "
+    "sys.stderr.write('b'); sys.stdout.isatty(); sys.stdout.flush()\n    return x",
+    "a magic that works elsewhere": "%conda install numpy\n%matplotlib widget\n"
+    "def f(x):\n    return x",
+    "a byte order mark": "\ufeffdef f(x):\n    return x",
+    "a very long cell": f"picture = '{'A' * 300_000}'\ndef f(x):\n    return x",
+    "a module written by a cell": "open('mine.py', 'w').write('k = 1')\nfrom mine import k\n"
+    "def f(x):\n    return x * k",
+    "big-endian numbers": "import numpy as np\ndef f(x):\n    return np.asarray(x).astype('>f8')",
+    "a progress bar": "from tqdm import tqdm\ndef f(x):\n"
+    "    for _ in tqdm(range(3)): pass\n    return x",
+    "display in a function": "def f(x):\n    display(x)\n    return x",
+    "a compiled function": "import torch\n@torch.compile\ndef g(x):\n    return x\n"
+    "def f(x):\n    return g(torch.tensor(x)).numpy()",
+}
+
+
+@pytest.mark.parametrize("what", HONEST)
+def test_an_honest_oddity_costs_nothing(what: str) -> None:
+    notebook = {"cells": [{"cell_type": "code", "source": HONEST[what]}]}
+    limits = replace(LIMITS, cell_seconds=10, call_seconds=5, memory_bytes=2 << 30)
+    with submitted(*cells_in(notebook), limits=limits) as session:
+        assert list(ask(session, "f", np.array([1.5, -2.0]))) == [1.5, -2.0]
+        assert session.status == "graded"
 
 
 def test_an_endless_cell_is_stopped_and_the_next_one_runs() -> None:

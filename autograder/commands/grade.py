@@ -1,8 +1,8 @@
 """Grade the submissions of a class in the sandbox, in parallel.
 
 Reads SUBMITTED/<student>/<chapter>/<chapter>.ipynb (nbgrader's layout). Writes to OUT: grades.csv
-and table.txt, and for each submission results.json (as Gradescope reads it) and feedback.html; and
-into nbgrader's grade book: the scores. Finished results are kept: run it again after an
+and table.txt, and in students/ for each submission results.json (for Gradescope) and feedback.html;
+and into nbgrader's grade book: the scores. Finished results are kept: run it again after an
 interruption, or to grade only what is new or changed.
 
 examples:
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
     print(table)
     print(f"\n{len(results)} submissions, {unchanged} of them unchanged since they were graded")
     print(f"table:      {options.out / 'grades.csv'}")
-    print(f"feedback:   {options.out}/STUDENT/CHAPTER/feedback.html")
+    print(f"feedback:   {options.out}/{outputs.STUDENTS}/STUDENT/CHAPTER/feedback.html")
     print(f"grade book: {url}")
     broken = [r for r in results if r.status == GRADER_ERROR]
     for result in broken:
