@@ -200,12 +200,21 @@ def as_array(value: Any, what: str) -> np.ndarray:
         except (RuntimeError, TypeError):  # a sparse or quantised one
             raise CheckFailed(f"{what} must be an ordinary tensor of numbers.") from None
     try:
+        if not _numeric(value):
+            raise TypeError
         array = np.asarray(value)
-    except (ValueError, TypeError, OverflowError, RuntimeError):
+    except (ValueError, TypeError, OverflowError, RuntimeError, MemoryError):
         raise CheckFailed(f"{what} must hold numbers, but is {_kind(value)}.") from None
     if array.dtype.kind not in "biufc":
         raise CheckFailed(f"{what} must hold numbers, but is {_kind(value)}.")
     return array
+
+
+def _numeric(value: Any) -> bool:
+    """Whether lists hold numbers and arrays alone: of texts NumPy would make a huge array."""
+    if isinstance(value, list | tuple):
+        return all(map(_numeric, value))
+    return not isinstance(value, str | bytes)
 
 
 def _eps(dtype: Any) -> float:

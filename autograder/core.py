@@ -77,7 +77,8 @@ def grade_cells(
             result.note = "\n".join(session.notes())
         if any(e.points is None for e in result.exercises):
             result.status = GRADER_ERROR
-            result.note = next(c.fault for e in result.exercises for c in e.checks if c.fault)
+            broken = [c.name for e in result.exercises for c in e.checks if c.fault]
+            result.note = f"these checks failed themselves: {', '.join(broken)}"
     except Exception as error:  # a fault of ours is told as ours, and stops nobody else's grading
         result.status, result.note = GRADER_ERROR, f"{type(error).__name__}: {error}"
         result.exercises = [ExerciseResult(e.id, None, e.points, GRADER_ERROR) for e in exercises]

@@ -6,6 +6,8 @@ checks outside, and each grade cell gets the messages and exactly one number, wh
 
 from __future__ import annotations
 
+import html
+from functools import cache
 from typing import Any
 
 from nbformat.notebooknode import NotebookNode
@@ -14,6 +16,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Dict
 
 from . import core, course, report, sandbox
+from .generate import student_notebook
 from .notebooks import cells_in
 from .results import GRADER_ERROR, SubmissionResult
 from .sandbox import Limits
@@ -46,7 +49,10 @@ class GradeInSandbox(NbGraderPreprocessor):
             raise RuntimeError(f"the grader failed on {result.student}: {result.note}")
         by_name = {e.id.split(".", 1)[1]: e for e in result.exercises}
         first = True
+        ours = _released(chapter)
         for cell in nb.cells:
+            if cell.cell_type != "code" and cell.source not in ours:
+                cell.source = html.escape(cell.source, quote=False)  # shown in others' browsers
             marks = cell.metadata.get("nbgrader", {})
             exercise = by_name.pop(marks.get("grade_id"), None) if marks.get("grade") else None
             if cell.cell_type != "code":
@@ -71,6 +77,12 @@ class GradeInSandbox(NbGraderPreprocessor):
                 ),
             ]
         return nb, resources
+
+
+@cache
+def _released(chapter: str) -> frozenset[str]:
+    """The texts that the course itself put into the notebook."""
+    return frozenset(cell.source for cell in student_notebook(chapter).cells)
 
 
 def _status(result: SubmissionResult) -> str:

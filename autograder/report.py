@@ -23,6 +23,7 @@ CELL = "padding:.1em .6em .1em 0;vertical-align:top;text-align:left"
 
 def clean(text: str, limit: int = 1200) -> str:
     """Text that moves no cursor and reverses no writing, of bounded length."""
+    text = text[: 4 * limit]
     text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text)
     kept = [c for c in text if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co")]
     short = "".join(kept)

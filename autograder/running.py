@@ -186,7 +186,7 @@ def _result(check: Check, asked: Answers, error: Exception | None, reveal: bool)
             result.message += f" {error.values}" if error.values else ""
             result.message += f"\nThe call: {asked.last_call()}"
     elif isinstance(error, StudentError):
-        result.message, told = _raised(error)
+        result.message, told = _raised(error, reveal)
         if reveal and not told:
             result.message += f"\nThe call: {asked.last_call()}"
     elif error is not None:
@@ -195,7 +195,7 @@ def _result(check: Check, asked: Answers, error: Exception | None, reveal: bool)
     return result
 
 
-def _raised(error: StudentError) -> tuple[str, bool]:
+def _raised(error: StudentError, reveal: bool) -> tuple[str, bool]:
     """What to say of an error, and whether that says all: which call it was is then no help."""
     kind = error.types[0]
     if NOT_WRITTEN in error.types:
@@ -206,7 +206,7 @@ def _raised(error: StudentError) -> tuple[str, bool]:
     if kind == "Gone" or (kind == "NameError" and error.message.startswith("the name ")):
         return sentence(error.message) + ".", True
     place = f" in {error.function}, line {error.line}" if error.function else ""
-    said = f": {error.message[:300]}" if error.message else "."
+    said = f": {error.message[:300]}" if error.message and reveal else "."
     return f"Your code raised {kind}{place}{said}", False
 
 

@@ -41,7 +41,7 @@ class Limits:
 
     cell_seconds: float = 20.0
     call_seconds: float = 5.0
-    wall_seconds: float = 120.0
+    wall_seconds: float = 180.0
     cpu_seconds: int = 60
     memory_bytes: int = 2 << 30
     processes: int = 32
@@ -63,7 +63,8 @@ def start(
         require()
         if os.geteuid() == 0:
             told["uid"] = secrets.choice(UIDS)
-        command, environment = _bwrap(limits, told["uid"] is not None), None
+        command = _bwrap(limits, told["uid"] is not None)
+        environment = {"PATH": os.environ.get("PATH", os.defpath)}  # bubblewrap's own can be read
     else:
         scratch = tempfile.TemporaryDirectory(prefix="answer-", ignore_cleanup_errors=True)
         package = Path(scratch.name, ".worker", "course_worker")

@@ -18,8 +18,8 @@ import numpy as np
 
 from .answers import Handle
 
-MAX_HEADER = 1 << 20
-MAX_BLOBS = 16 << 20
+MAX_HEADER = 1 << 18
+MAX_BLOBS = 4 << 20
 MAX_DEPTH = 24
 LONG_TEXT = 10_000  # characters; a longer text travels beside the header
 DTYPES = (
@@ -47,7 +47,7 @@ def unpack(frame: bytes) -> Any:
     """The value of a frame that `read_frame` returned."""
     try:
         header_size, _ = struct.unpack(">II", frame[:8])
-        blobs = memoryview(frame)[8 + header_size :]
+        blobs = _Blobs(memoryview(frame)[8 + header_size :])
         return _decode(json.loads(frame[8 : 8 + header_size]), blobs, 0)
     except ProtocolError:
         raise
@@ -65,6 +65,20 @@ def read_frame(stream: BinaryIO) -> bytes | None:
         raise ProtocolError("a message is larger than allowed")
     body = _read(stream, header_size + blob_size)
     return None if body is None else head + body
+
+
+class _Blobs:
+    """The bytes beside a header; together, what is taken is never more than there is."""
+
+    def __init__(self, view: memoryview) -> None:
+        self._view, self._left = view, len(view)
+
+    def take(self, place: list[int]) -> memoryview:
+        start, length = int(place[0]), int(place[1])
+        self._left -= length
+        if min(start, length, self._left) < 0 or start + length > len(self._view):
+            raise ProtocolError("bytes that are not there, or taken twice")
+        return self._view[start : start + length]
 
 
 def _read(stream: BinaryIO, size: int) -> bytes | None:
@@ -134,7 +148,7 @@ def _bytes(data: bytes, blobs: list[bytes]) -> list[int]:
     return [start, len(data)]
 
 
-def _decode(node: Any, blobs: memoryview, depth: int) -> Any:
+def _decode(node: Any, blobs: _Blobs, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise ProtocolError("nested too deeply")
     if node is None or isinstance(node, bool | int | float | str):
@@ -143,13 +157,12 @@ def _decode(node: Any, blobs: memoryview, depth: int) -> Any:
     if kind == "complex":
         return complex(*map(float, body))
     if kind == "text":
-        start, length = int(body[0]), int(body[1])
-        if min(start, length) < 0 or start + length > len(blobs):
-            raise ProtocolError("a text that is not there")
-        return bytes(blobs[start : start + length]).decode("utf-8", "replace")
+        return bytes(blobs.take(body)).decode("utf-8", "replace")
     if kind == "handle":
-        return Handle(int(body[0]), str(body[1]))
+        return Handle(int(body[0]), str(body[1])[:100])
     if kind in ("tuple", "list", "set", "frozenset"):
+        if "set" in kind and len(body) > 1000:
+            raise ProtocolError("a set of more than a thousand")
         items = [_decode(item, blobs, depth + 1) for item in body]
         return {"tuple": tuple, "list": list, "set": set, "frozenset": frozenset}[kind](items)
     if kind == "dict":
@@ -164,19 +177,19 @@ def _decode(node: Any, blobs: memoryview, depth: int) -> Any:
     raise ProtocolError(f"unknown kind {kind[:40]!r}")
 
 
-def _array(dtype: str, shape: list[int], place: list[int], blobs: memoryview) -> np.ndarray:
+def _array(dtype: str, shape: list[int], place: list[int], blobs: _Blobs) -> np.ndarray:
     if dtype not in DTYPES or len(shape) > 32:
         raise ProtocolError("an array of an unknown dtype or rank")
     sizes = [int(n) for n in shape]
-    start, length = int(place[0]), int(place[1])
-    if min([start, length, *sizes]) < 0:
+    if min(sizes, default=0) < 0:
         raise ProtocolError("a negative size")
-    if math.prod(sizes) * np.dtype(dtype).itemsize != length or start + length > len(blobs):
+    data = blobs.take(place)
+    if math.prod(sizes) * np.dtype(dtype).itemsize != len(data):
         raise ProtocolError("an array whose shape and bytes disagree")
-    return np.frombuffer(blobs[start : start + length], dtype).reshape(sizes).copy()
+    return np.frombuffer(data, dtype).reshape(sizes).copy()
 
 
-def _decode_tensor(body: list[Any], blobs: memoryview) -> Any:
+def _decode_tensor(body: list[Any], blobs: _Blobs) -> Any:
     import torch
 
     name, shape, place, device = body

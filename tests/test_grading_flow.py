@@ -132,6 +132,7 @@ def test_nbgraders_own_flow_gives_the_same_scores(classroom: Path, tmp_path: Pat
     notebook = nbformat.read(right, as_version=4)
     grades = [c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade")]
     notebook.cells.remove(grades[0])
+    notebook.cells.append(nbformat.v4.new_markdown_cell("<script>alert(1)</script>"))
     edited = tmp_path / "submitted" / "editor" / CHAPTER
     edited.mkdir(parents=True)
     nbformat.write(notebook, edited / f"{CHAPTER}.ipynb")
@@ -149,6 +150,9 @@ def test_nbgraders_own_flow_gives_the_same_scores(classroom: Path, tmp_path: Pat
     assert scores == {name: float(ours[name]["score"]) for name in students}
 
     page = (tmp_path / "feedback" / students[-1] / CHAPTER / f"{CHAPTER}.html").read_text()
+    assert "<script>alert" not in (
+        tmp_path / "feedback" / "editor" / CHAPTER / f"{CHAPTER}.html"
+    ).read_text("utf-8")
     assert "✗" in page and "Read again" in page and "hidden check" in page
 
 

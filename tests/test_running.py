@@ -203,6 +203,7 @@ def test_inputs_depend_on_the_seed_and_on_nothing_else(tiny: Callable[..., Any])
 
 
 STRANGE = [
+    ["x" * 20_000] + [""] * 5000,
     None,
     "text",
     [[1], [2, 3]],

@@ -246,6 +246,61 @@ def g(x):
         assert ask(session, "g", 7) == 7
 
 
+FORGED = [
+    '{"dict": [["value", 1], ["error", 5]]}',
+    '{"dict": [["error", {"list": ["E"]}], ["text", 7]]}',
+    '{"dict": [["error", {"list": ["E"]}], ["text", ""], ["line", Infinity]]}',
+    '{"list": []}',
+    "5",
+    '{"dict": [["cell", Infinity]]}',
+]
+
+
+@pytest.mark.parametrize("header", FORGED)
+def test_a_forged_reply_is_that_exercises_loss_and_no_fault_of_the_grader(header: str) -> None:
+    forge = f"""
+import os, struct
+def f(x):
+    header = {header!r}.encode()
+    os.write(3, struct.pack(">II", len(header), 0) + header)
+    os._exit(0)
+def g(x):
+    return x
+"""
+    with submitted(forge) as session:
+        with pytest.raises(StudentError):
+            ask(session, "f", 1)
+        assert ask(session, "g", 7) == 7
+
+
+@pytest.mark.parametrize(
+    "message", ['["failed", 7], ["error", {"list": ["E", ""]}]', '["failed", -9]']
+)
+def test_a_forged_message_about_cells_is_no_fault_of_the_grader(message: str) -> None:
+    header = f'{{"dict": [{message}]}}'
+    forge = f"import os, struct\nh = {header!r}.encode()\n"
+    forge += "os.write(3, struct.pack('>II', len(h), 0) + h)"
+    with submitted(forge, "def f(x):\n    return x") as session:
+        assert ask(session, "f", 1) == 1
+        assert session.status == "crashed" and session.notes()
+
+
+def test_the_graders_environment_is_not_in_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COURSE_SECRET", "hunter2")
+    look = """
+def f(x):
+    found = []
+    for number in (1, 2, "self"):
+        try:
+            found.append(open(f"/proc/{number}/environ").read())
+        except OSError:
+            pass
+    return "".join(found)
+"""
+    with submitted(look) as session:
+        assert "hunter2" not in ask(session, "f", 0)
+
+
 def test_a_reply_that_is_too_large_is_an_error_of_the_students() -> None:
     with submitted("import numpy as np\ndef f(x):\n    return np.zeros(9 * 2**20)") as session:
         with pytest.raises(StudentError, match="larger than"):

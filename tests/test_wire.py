@@ -60,7 +60,7 @@ def test_what_is_not_plain_data_arrives_as_a_handle_with_its_type() -> None:
 
 
 def test_a_value_larger_than_a_frame_is_refused_by_the_sender() -> None:
-    with pytest.raises(ValueError, match="larger than 16 MiB"):
+    with pytest.raises(ValueError, match="larger than 4 MiB"):
         pack(np.zeros(MAX_BLOBS // 8 + 1))
 
 
@@ -82,6 +82,9 @@ HOSTILE = [
     {"array": ["V8", [1], [0, 8], False]},
     {"tensor": ["float64", [2], [0, 8], "cpu"]},
     {"set": [{"list": []}]},
+    {"set": list(range(1001))},
+    {"text": [0, 9]},
+    {"tuple": [{"array": ["uint8", [8], [0, 8], False]}] * 2},
     {"pickle": "cos\nsystem\n"},
     {"tuple": 5},
     {"a": 1, "b": 2},
