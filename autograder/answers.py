@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-REQUEST_KINDS = ("call", "use", "method", "get", "cast")
-
 
 class StudentError(Exception):
     """The answer raised. `types` names the exception's class and its bases, nearest first.

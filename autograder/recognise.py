@@ -1,8 +1,8 @@
 """Names the mistake: compares what an answer returned with what known wrong answers return.
 
 A check stops at its first failure, so a student with a known misconception leaves the same trail of
-outcomes up to there as the misconception itself. Equal trails, wherever the misconception fails,
-name it; nothing is guessed.
+outcomes up to there as the misconception itself. Equal trails name it: the first one always, and
+most of the others, since an answer may have a second mistake beside it.
 """
 
 from __future__ import annotations
