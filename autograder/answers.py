@@ -109,6 +109,8 @@ class Answers:
             given = [f"{request['dtype']}{parent}"]
             name = "to"
         call = f"({', '.join(given)})"
+        if request["kind"] == "gradient":
+            return f"the gradient of {self._made[request['on'].number]}{call} for its {name}"
         if "autocast" in request:
             call += f" under autocast to {request['autocast']}"
         if "on" not in request:
@@ -169,8 +171,12 @@ class Instance:
         return self._answers._send(kind="method", on=self, name=name, args=args, kwargs=kwargs)
 
     def get(self, name: str) -> Any:
-        """Read an attribute: `cache.get("keys")`."""
+        """Read an attribute: `cache.get("keys")`, `module.get("weight.requires_grad")`."""
         return self._answers._send(kind="get", on=self, name=name)
+
+    def gradient(self, name: str, *args: Any, weights: Any) -> Any:
+        """Gradient of `(module(*args) * weights).sum()` with respect to the parameter `name`."""
+        return self._answers._send(kind="gradient", on=self, name=name, args=args, weights=weights)
 
     def cast(self, dtype: str, *, through_parent: bool = False) -> None:
         """`module.to(dtype)`, or the same of a parent module that holds it."""

@@ -12,6 +12,7 @@ import re
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from .exercise import Exercise, Misconception
 
@@ -84,3 +85,9 @@ def has_solutions() -> bool:
 def reference(exercise: Exercise) -> ModuleType:
     """The module of `solutions/` that holds the reference answer of an exercise."""
     return importlib.import_module(f"solutions.{exercise.room}.{exercise.chapter}")
+
+
+def beside_reference(exercise: Exercise, answer: Any) -> dict[str, Any]:
+    """Names for a runner: this answer, and the reference's for what else the exercise needs."""
+    needed = {name: getattr(reference(exercise), name) for name in exercise.needs}
+    return {**needed, exercise.name: answer}

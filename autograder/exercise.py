@@ -18,13 +18,15 @@ class Exercise:
     """One public name that the student writes.
 
     `chapter` is filled in by the file of checks that declares it; `room` is the room of
-    `solutions/` whose reference it is held against (`with_numpy` or `with_torch`).
+    `solutions/` whose reference it is held against (`with_numpy` or `with_torch`). `needs` names
+    other answers of the same chapter that its checks use beside it.
     """
 
     chapter: str
     name: str
     points: int
     room: str = "with_numpy"
+    needs: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:

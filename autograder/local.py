@@ -39,12 +39,19 @@ def examine(answer: Any, exercise: Exercise) -> ExerciseResult:
     """The public checks of one exercise over an object of this process."""
     (result,) = grade_answers(
         [exercise],
-        NamespaceRunner({exercise.name: answer}),
+        NamespaceRunner(_beside(answer, exercise) | {exercise.name: answer}),
         standard(exercise.chapter),
         seed=PUBLIC_SEED,
         hidden=False,
     )
     return result
+
+
+def _beside(answer: Any, exercise: Exercise) -> dict[str, Any]:
+    """What else the exercise needs, from where the answer was defined."""
+    module = sys.modules.get(getattr(answer, "__module__", None) or "")
+    names = getattr(answer, "__globals__", None) or vars(module or sys)
+    return {name: names[name] for name in exercise.needs if name in names}
 
 
 def show(result: ExerciseResult) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import operator
 import os
 import sys
 import sysconfig
@@ -64,7 +65,9 @@ class NamespaceRunner:
         if kind == "method":
             return getattr(target, request["name"])(*args, **kwargs)
         if kind == "get":
-            return getattr(target, request["name"])
+            return operator.attrgetter(request["name"])(target)
+        if kind == "gradient":
+            return _gradient(target, args, request["name"], request["weights"])
         if kind == "cast":
             return _cast(target, request["dtype"], request["through_parent"])
         raise ValueError(f"unknown request {kind!r}")
@@ -131,6 +134,13 @@ def _autocast(dtype: str | None) -> contextlib.AbstractContextManager[Any]:
     import torch
 
     return torch.autocast("cpu", dtype=getattr(torch, dtype))
+
+
+def _gradient(module: Any, args: tuple[Any, ...], name: str, weights: Any) -> Any:
+    """Gradient of the weighted sum of `module(*args)`; None where none arrives."""
+    module.zero_grad()
+    (module(*args) * weights).sum().backward()
+    return operator.attrgetter(name)(module).grad
 
 
 def _cast(target: Any, dtype: str, through_parent: bool) -> None:

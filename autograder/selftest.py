@@ -73,13 +73,14 @@ def matrix(chapter: str, seed: int = PUBLIC_SEED) -> Matrix:
         row.problem = f"fails {', '.join(row.failed)}" if row.failed else ""
         found.rows.append(row)
         for name, stub in STUBS.items():
-            failed = failures(NamespaceRunner({exercise.name: stub}))
+            failed = failures(NamespaceRunner(course.beside_reference(exercise, stub)))
             row = Row(exercise.id, name, len(mine), failed, "fails everything")
             passed = [c.name for c in mine if c.name not in failed]
             row.problem = f"passes {', '.join(passed)}" if passed else ""
             found.rows.append(row)
         for wrong in course.misconceptions(exercise):
-            failed = failures(NamespaceRunner({exercise.name: wrong.wrong}))
+            answer = NamespaceRunner(course.beside_reference(exercise, wrong.wrong))
+            failed = failures(answer)
             caught.update(failed)
             first = failed[0] if failed else "nothing"
             row = Row(exercise.id, wrong.id, len(mine), failed, f"fails first {wrong.caught_by}")

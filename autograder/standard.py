@@ -37,7 +37,7 @@ class Live:
         for wrong in course.misconceptions(exercise):
             if only is not None and wrong.id not in only:
                 continue
-            student = NamespaceRunner({exercise.name: wrong.wrong})
+            student = NamespaceRunner(course.beside_reference(exercise, wrong.wrong))
             asked, error = check.call(student, self.reference(exercise, check.name), self._seed)
             if error is not None:
                 section = course.section_title(exercise.chapter, wrong.section)

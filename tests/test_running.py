@@ -1,8 +1,10 @@
 """Running checks: outcomes are told apart, points are shared out, and mistakes are named."""
 
+import sys
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from autograder import course
 from autograder.answers import Answers, StudentError
 from autograder.assertions import CheckFailed, close, pair, refuses, tolerance
 from autograder.exercise import Exercise, Misconception
+from autograder.local import _beside
 from autograder.runner import NamespaceRunner
 from autograder.running import PUBLIC_SEED, grade_answers
 from autograder.session import Gone
@@ -293,3 +296,36 @@ def test_a_call_is_shown_with_how_its_object_was_made(call: Any, words: str) -> 
     answers = Answers(NamespaceRunner({"make": lambda *_, **__: Made(), "plain": lambda x: 1}))
     call(answers)
     assert answers.last_call() == words
+
+
+def test_the_gradient_of_a_module_is_asked_from_afar() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Scale(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(2))
+
+        def forward(self, x: Any) -> Any:
+            return x * self.weight
+
+    answers = Answers(NamespaceRunner({"Scale": Scale}))
+    scale = answers.Scale()
+    x, weights = torch.tensor([3.0, 5.0]), torch.tensor([1.0, 10.0])
+    for _ in range(2):  # gradients do not pile up
+        assert scale.gradient("weight", x, weights=weights).tolist() == [3.0, 50.0]
+    assert answers.last_call() == "the gradient of Scale()([3, 5]) for its weight"
+    assert scale.get("weight.requires_grad") is True
+
+
+def test_an_exercise_finds_what_it_needs_where_the_answer_was_defined(monkeypatch) -> None:
+    def helper() -> int:
+        return 3
+
+    namespace: dict[str, Any] = {"helper": helper}
+    exec("def answer(): return 1\nclass Answer: pass", namespace)
+    exercise = Exercise("sample", "answer", 1, needs=("helper", "absent"))
+    assert _beside(namespace["answer"], exercise) == {"helper": helper}
+    monkeypatch.setitem(sys.modules, "cells", SimpleNamespace(helper=helper))
+    namespace["Answer"].__module__ = "cells"
+    assert _beside(namespace["Answer"], exercise) == {"helper": helper}
