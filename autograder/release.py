@@ -22,9 +22,9 @@ from .running import each_check
 from .standard import record
 
 MODULES = (
-    "__init__ __main__ answers assertions cli course exercise local notebooks report results "
-    "runner running recognise sandbox session standard wire usage worker "
-    "commands/__init__ commands/check"
+    "__init__ __main__ answers assertions cli course doctor exercise local notebooks report "
+    "results runner running recognise sandbox session standard wire usage worker "
+    "commands/__init__ commands/check commands/doctor"
 ).split()
 PINNED = "numpy torch matplotlib pytest psutil jupyterlab ipython ipykernel".split()
 FOLDER = "positional-encoding"  # what the zip unpacks to
@@ -35,6 +35,7 @@ DATE = (2017, 6, 12, 0, 0, 0)  # one date for every file: the same course makes 
 README = """# Positional Encoding from Scratch: exercises
 
     python -m pip install -r requirements.txt
+    python -m autograder doctor
     jupyter lab
 
 Open a notebook, write your answers in the cells that say so, and run the `check(...)` cell below
