@@ -26,7 +26,7 @@ COURSE := $(RUN) -m autograder
 ifeq ($(COURSE_SOLUTIONS),hide)
 VARIANT := without-solutions
 HTML := _build/without-solutions/_build/html
-WHERE := --path-output _build/without-solutions
+WHERE := --path-output _build/without-solutions --toc _build/.made/toc.yml
 else
 VARIANT := book
 HTML := _build/html
@@ -132,12 +132,14 @@ clean: ## remove what was made; students' work and .venv stay
 # ---- the book ----
 
 $(MADE_BOOK).inputs: FORCE | .need-folder
-	@$(INPUTS) $@ --product $(BOOK) book solutions requirements.txt _config.yml _toc.yml
+	@$(INPUTS) $@ --product $(BOOK) book solutions autograder/checks autograder/misconceptions requirements.txt \
+	    _config.yml _toc.yml
 
 # Pages of an earlier build go first: a page that was taken out must not stay.
 $(MADE_BOOK): $(MADE_BOOK).inputs .venv/.made
 	@echo '== book'
 	@rm -rf $(HTML)
+	@grep -v 'with solutions only' _toc.yml >$(MADE)/toc.yml
 	$(BIN)/jupyter-book build . -W -n --keep-going --all $(WHERE)
 	@touch $@
 

@@ -31,7 +31,8 @@ def chapters() -> tuple[str, ...]:
     toc = ROOT / "_toc.yml"
     if not toc.exists():  # a student's bundle has no book
         return tuple(sorted(p.stem for p in CHECKS.glob("[!_]*.py")))
-    listed = re.findall(r"^\s*-?\s*(?:file|root):\s*book/(\w+)\s*$", toc.read_text("utf-8"), re.M)
+    line = r"^\s*-?\s*(?:file|root):\s*book/(\w+)\s*(?:#.*)?$"
+    listed = re.findall(line, toc.read_text("utf-8"), re.M)
     return tuple(stem for stem in listed if (CHECKS / f"{stem}.py").exists())
 
 

@@ -38,8 +38,11 @@ assert found, "nothing to be found here"
 from solutions.with_numpy import *"""
 
 
-def write(chapter: str, out: Path) -> list[str]:
-    """Write `out/<student>/<chapter>/<chapter>.ipynb` for each sample; returns the students."""
+def write(chapter: str, out: Path, *, odd: bool = True) -> list[str]:
+    """Write `out/<student>/<chapter>/<chapter>.ipynb` for each sample; returns the students.
+
+    `odd` asks for those too that hang, crash, spy or are no notebook.
+    """
     solved = nbformat.read(generate(chapter, out.parent / "source"), as_version=4)
     stub = student_notebook(chapter)
     mistakes = _mistakes(chapter)
@@ -48,6 +51,8 @@ def write(chapter: str, out: Path) -> list[str]:
         "untouched-stub": lambda: nbformat.writes(stub),
         f"mistake-{mistakes[0][0]}": lambda: nbformat.writes(_with(solved, [mistakes[0][1]])),
         f"mistake-{mistakes[1][0]}": lambda: nbformat.writes(_with(solved, [mistakes[1][1]])),
+    }
+    strange: dict[str, Callable[[], str | None]] = {
         "infinite-loop": lambda: nbformat.writes(_with(solved, [LOOP])),
         "memory-bomb": lambda: nbformat.writes(_with(stub, [BOMB])),
         "crash": lambda: nbformat.writes(_with(stub, [CRASH])),
@@ -55,6 +60,8 @@ def write(chapter: str, out: Path) -> list[str]:
         "missing": lambda: None,
         "spy": lambda: nbformat.writes(_with(stub, [SPY])),
     }
+    if odd:
+        samples |= strange
     for student, make in samples.items():
         folder = out / student / chapter
         folder.mkdir(parents=True, exist_ok=True)

@@ -6,10 +6,13 @@ The browser is looked for once, in one place, so that every test of a page uses 
 import os
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.figures import FigurePage, page_of, source_of
 
 NO_BROWSER = (
     "NO BROWSER: tests of the interactive pages do not run. Install one with "
@@ -52,3 +55,37 @@ def browser() -> Iterator[object]:
         )
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def open_figure(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens a figure's page: `open_figure("STEM", theme="dark", viewport={...})` → FigurePage.
+
+    `source` is another text for the module, `kind` a class of one's own made from FigurePage, and
+    `ready=False` expects no figure; further keywords are the browser context's. A page that was to
+    show its figure must end the test without a complaint.
+    """
+    contexts, pages = [], []
+
+    def open_with(
+        stem: str,
+        source: str | None = None,
+        theme: str = "light",
+        ready: bool = True,
+        kind: type = FigurePage,
+        **context: Any,
+    ) -> Any:
+        path = tmp_path / f"page-{len(contexts)}.html"
+        path.write_text(page_of(stem, source or source_of(stem), theme), encoding="utf-8")
+        contexts.append(browser.new_context(offline=True, **context))
+        page = kind(contexts[-1].new_page())
+        page.tab.goto(path.as_uri())
+        if ready:
+            pages.append(page)
+            page.tab.wait_for_selector('.interactive[data-ready="true"]')
+        return page
+
+    yield open_with
+    for context in contexts:
+        context.close()
+    assert [page.complaints for page in pages if page.complaints] == []

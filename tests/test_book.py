@@ -77,6 +77,16 @@ def test_a_page_loads_nothing_from_the_network(page: str) -> None:
     assert not [source for source in loaded if "//" in source]
 
 
+def test_the_list_of_mistakes_has_every_check_and_every_mistake_with_its_section() -> None:
+    html = soup("book/what_the_checks_catch")
+    told, codes = " ".join(html.text.split()), {code.text for code in html.select("li code")}
+    for exercise in course.exercises().values():
+        assert html.find(id=re.compile(f"^{exercise.name.replace('_', '-')}$", re.I)), exercise
+        for mistake in course.misconceptions(exercise):
+            assert mistake.id in codes
+            assert course.section_title(exercise.chapter, mistake.section).replace("`", "") in told
+
+
 @pytest.fixture(params=CHAPTERS)
 def open_chapter(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
     """The built chapter, opened from disk as a double click does, without a network."""

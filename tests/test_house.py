@@ -21,6 +21,7 @@ ROOMS = {
     "autograder/misconceptions": ".py",
 }
 PAGES = {"index", "how_exercises_work", "for_instructors", "glossary", "bibliography"}
+PAGES |= {"what_the_checks_catch"}
 
 
 def test_the_table_of_contents_lists_chapters() -> None:
@@ -37,6 +38,14 @@ def test_each_room_holds_a_file_for_each_chapter_and_no_other(room: str) -> None
 def test_the_table_of_contents_lists_every_page_once() -> None:
     listed = re.findall(r"(?:file|root): book/(\w+)", (ROOT / "_toc.yml").read_text())
     assert sorted(listed) == sorted(f.stem for f in (ROOT / "book").glob("*.md"))
+
+
+def test_a_page_that_lists_the_mistakes_is_left_out_of_a_book_without_solutions() -> None:
+    toc = (ROOT / "_toc.yml").read_text("utf-8")
+    for page in (ROOT / "book").glob("*.md"):
+        if "```{mistakes}" in page.read_text("utf-8"):
+            assert f"file: book/{page.stem} # with solutions only\n" in toc
+    assert "grep -v 'with solutions only' _toc.yml" in (ROOT / "Makefile").read_text("utf-8")
 
 
 def machinery() -> Iterator[Path]:

@@ -1,6 +1,7 @@
 """Write a class of sample submissions: right, wrong, broken and hostile ones.
 
-Reads the chapters and the solutions; writes OUT/<student>/<chapter>/<chapter>.ipynb.
+Reads the chapters and the solutions; writes OUT/<student>/<chapter>/<chapter>.ipynb. The broken and
+hostile ones are written for the first chapter alone.
 
 examples:
   python -m autograder sample-class
@@ -25,8 +26,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    for chapter in options.chapters or course.chapters():
+    chapters = options.chapters or course.chapters()
+    for chapter in chapters:
         course.manifest(chapter)
-        students = write(chapter, options.out)
+        # one endless loop shows what a loop does; the next would only take its time again
+        students = write(chapter, options.out, odd=chapter == chapters[0])
         print(f"{options.out}: {len(students)} submissions of {chapter}")
     return 0

@@ -6,7 +6,11 @@
 // Everything up to `compute` and the sentences is pure, so a test can hold it to NumPy's values.
 // Angles are radians, counterclockwise; positions are tokens; lengths are in units of the axes.
 
-const DEGREE = Math.PI / 180;
+import {
+  DEGREE, MINUS, button, checkbox, clamp, draggable, drawing, fact, frame, html, keyTarget, math,
+  newPrefix, number, pointAt, reading, set, slider, svg, voice, whole,
+} from "./_kit.js";
+
 const EPSILON = 1e-9; // far above rounding at these sizes, far below one position's turn
 
 export const POSITION = { min: 0, max: 72, step: 1, page: 6 }; // 72 turns of 5 degrees: once around
@@ -25,7 +29,6 @@ export const INITIAL = Object.freeze({
 
 // ---------------------------------------------------------------------------------------- compute
 
-const clamp = (value, { min, max }) => Math.min(max, Math.max(min, value));
 const polar = (length, angle) => [length * Math.cos(angle), length * Math.sin(angle)];
 const dot = (a, b) => a[0] * b[0] + a[1] * b[1];
 const cross = (a, b) => a[0] * b[1] - a[1] * b[0];
@@ -87,14 +90,6 @@ export function moveTo(state, arrow, position) {
 
 // ------------------------------------------------------------------------------------------ words
 
-const MINUS = "\u2212";
-
-export function number(value, digits = 2) {
-  const text = Math.abs(value).toFixed(digits);
-  return value < 0 && Number(text) !== 0 ? MINUS + text : text;
-}
-
-const whole = (value) => number(value, 0);
 const degrees = (angle) => `${whole(angle / DEGREE)}°`;
 
 /** One sentence on how the arrows stand to each other, the special cases included. */
@@ -148,30 +143,12 @@ export function changeText(before, after, arrow) {
 // -------------------------------------------------------------------------------------- drawing
 
 const HEAD = "M 0 0 L -18 8.5 L -13 0 L -18 -8.5 Z"; // tip at the origin, pointing right
+const TONE = { q: "series-1", k: "series-2" };
 const DISC = "M -5 0 a 5 5 0 1 0 10 0 a 5 5 0 1 0 -10 0"; // an arrow of length 0
-const SVG = "http://www.w3.org/2000/svg";
 const UNIT = 112; // drawing units per unit of length
 const DIAL = 182; // radius of the ring of ticks
 const AXIS = 168; // half the length of an axis
 const HALF = 190; // half the width of the drawing
-
-function svg(tag, attributes = {}, ...children) {
-  const node = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
-
-function html(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
-
-function set(node, attributes) {
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-}
 
 const point = (radius, angle) => [radius * Math.cos(angle), -radius * Math.sin(angle)]; // y is down
 const xy = (radius, angle) => point(radius, angle).map((v) => v.toFixed(2)).join(" ");
@@ -216,7 +193,7 @@ function arrowParts(name) {
   const tip = svg(
     "g",
     {
-      class: `arrow arrow-${name}`,
+      class: `arrow arrow-${name} ${TONE[name]}`,
       role: "slider",
       tabindex: "0",
       "data-tip": name,
@@ -231,8 +208,8 @@ function arrowParts(name) {
     hit,
     label,
   );
-  const ghost = svg("path", { class: `ghost ghost-${name}` });
-  const turn = svg("path", { class: `turn turn-${name}` });
+  const ghost = svg("path", { class: `ghost ${TONE[name]}` });
+  const turn = svg("path", { class: `turn ${TONE[name]}` });
   return { tip, shaft, grip, head, halo, hit, label, ghost, turn };
 }
 
@@ -282,10 +259,10 @@ export function draw(parts, state, view) {
   set(parts.wedge, { d: open ? `${arcPath(36, start, start + view.signedAngle)} L 0 0 Z` : "" });
 
   const product = number(view.innerProduct);
-  parts.product.textContent = product;
-  parts.product.dataset.value = String(view.innerProduct);
-  parts.offset.textContent = `${whole(view.offset)} (${degrees(view.offsetTurn)})`;
-  parts.between.textContent = view.angleBetween === null ? "none" : degrees(view.angleBetween);
+  parts.product.show(view.innerProduct, product);
+  parts.offset.show(view.offset, `${whole(view.offset)} (${degrees(view.offsetTurn)})`);
+  const between = view.angleBetween === null ? "none" : degrees(view.angleBetween);
+  parts.between.show(view.angleBetween, between);
 
   const full = LENGTH.max ** 2; // the bar's half width
   const share = (value) => `${(50 * value) / full}%`;
@@ -300,49 +277,25 @@ export function draw(parts, state, view) {
     width: share(2 * view.reach),
   });
 
-  const shown = {
-    m: [state.m, `${state.m}, turned ${degrees(view.qTurn)}`],
-    n: [state.n, `${state.n}, turned ${degrees(view.kTurn)}`],
-    qLength: [state.qLength, number(state.qLength, 1)],
-    kLength: [state.kLength, number(state.kLength, 1)],
-  };
-  for (const [key, [value, text]] of Object.entries(shown)) {
-    parts.sliders[key].input.value = value;
-    parts.sliders[key].input.setAttribute("aria-valuetext", text);
-    parts.sliders[key].output.textContent = text;
-  }
-  parts.lock.checked = state.together;
+  const { m, qLength, n, kLength } = parts.sliders;
+  m.show(state.m, `${state.m}, turned ${degrees(view.qTurn)}`);
+  n.show(state.n, `${state.n}, turned ${degrees(view.kTurn)}`);
+  qLength.show(state.qLength, number(state.qLength, 1));
+  kLength.show(state.kLength, number(state.kLength, 1));
+  parts.lock.input.checked = state.together;
   parts.relation.textContent = relationText(view);
 }
 
 // ---------------------------------------------------------------------------------------- mounting
 
-let mounted = 0; // numbers the labels of a page that shows the figure more than once
-
-const math = (letter) => html("i", {}, letter);
-
-function slider(prefix, key, words, range) {
-  const id = `${prefix}-${key}`;
-  const { min, max, step } = range;
-  const input = html("input", { type: "range", id, min, max, step });
-  const label = html("label", { for: id }, ...words);
-  const output = html("span", { class: "value" }); // an <output> would be read out at every step
-  return { row: html("div", { class: "slider" }, label, output, input), input, output };
-}
-
 function build(prefix, theta) {
   const q = arrowParts("q");
   const k = arrowParts("k");
   const wedge = svg("path", { class: "wedge" });
-  const title = `${prefix}-title`;
-  const drawing = svg(
-    "svg",
-    {
-      viewBox: `${-HALF} ${-HALF} ${2 * HALF} ${2 * HALF}`,
-      role: "group",
-      "aria-labelledby": title,
-    },
-    svg("title", { id: title }, "Arrows q and k in the plane, each turned by its position"),
+  const picture = drawing(
+    prefix,
+    "Arrows q and k in the plane, each turned by its position",
+    [-HALF, -HALF, 2 * HALF, 2 * HALF],
     dial(theta),
     wedge,
     q.ghost,
@@ -358,62 +311,34 @@ function build(prefix, theta) {
     n: slider(prefix, "n", ["Position ", math("n"), " of ", math("k")], POSITION),
     kLength: slider(prefix, "kLength", ["Length of ", math("k")], LENGTH),
   };
-  const product = html("strong", { "data-role": "product" });
+  const product = reading("product", "Inner product of the turned ", math("q"), " and ", math("k"));
+  const offset = fact("offset", "Offset ", math("n"), ` ${MINUS} `, math("m"));
+  const between = fact("angle", "Angle between");
   const fill = html("span", { class: "fill" });
   const reach = html("span", { class: "reach" });
   const zero = html("span", { class: "zero" });
-  const offset = html("dd", { "data-role": "offset" });
-  const between = html("dd", { "data-role": "angle" });
-  const lock = html("input", { type: "checkbox", id: `${prefix}-lock` });
-  const reset = html("button", { type: "button", "data-role": "reset" }, "Reset");
+  const lock = checkbox(prefix, "lock", ["Turn both together"]);
+  const reset = button("reset", "Reset");
+  lock.row.append(reset);
   const relation = html("p", { "data-role": "relation" });
   const change = html("p", { "data-role": "change" });
-  const live = html("p", { class: "spoken", role: "status", "aria-live": "polite" });
-
-  const frame = html(
-    "div",
-    { class: "frame", role: "group", "aria-label": "Interactive figure: turn q, k, or both" },
-    html(
-      "div",
-      { class: "picture" },
-      drawing,
-      html(
-        "p",
-        { class: "key" },
-        `Dashed: before turning. One tick: one position, θ\u00a0=\u00a0${degrees(theta)}.`,
-      ),
-    ),
-    html(
-      "div",
-      { class: "panel" },
-      html(
-        "div",
-        { class: "reading" },
-        html("span", {}, "Inner product of the turned ", math("q"), " and ", math("k")),
-        product,
-      ),
+  const live = voice();
+  const key = `Dashed: before turning. One tick: one position, θ\u00a0=\u00a0${degrees(theta)}.`;
+  const figure = frame("Interactive figure: turn q, k, or both", {
+    picture: [picture, html("p", { class: "key" }, key)],
+    panel: [
+      product.row,
       html("div", { class: "bar", "aria-hidden": "true" }, reach, fill, zero),
-      html(
-        "dl",
-        {},
-        html("div", {}, html("dt", {}, "Offset ", math("n"), ` ${MINUS} `, math("m")), offset),
-        html("div", {}, html("dt", {}, "Angle between"), between),
-      ),
-      html(
-        "div",
-        { class: "lock" },
-        lock,
-        html("label", { for: `${prefix}-lock` }, "Turn both together"),
-        reset,
-      ),
-      html("div", { class: "sliders sliders-q" }, sliders.m.row, sliders.qLength.row),
-      html("div", { class: "sliders sliders-k" }, sliders.n.row, sliders.kLength.row),
-    ),
-    html("div", { class: "words" }, relation, change),
-    live,
-  );
+      html("dl", {}, offset.row, between.row),
+      lock.row,
+      html("div", { class: `sliders ${TONE.q}` }, sliders.m.row, sliders.qLength.row),
+      html("div", { class: `sliders ${TONE.k}` }, sliders.n.row, sliders.kLength.row),
+    ],
+    words: [relation, change],
+    live: live.node,
+  });
   return {
-    frame, drawing, q, k, wedge, product, fill, reach, offset, between,
+    figure, picture, q, k, wedge, product, fill, reach, offset, between,
     sliders, lock, reset, relation, change, live,
   };
 }
@@ -424,18 +349,15 @@ const HINT =
 /** Puts the figure into `root`. `options.state` replaces parts of the initial state. */
 export function mount(root, options = {}) {
   const initial = { ...INITIAL, ...options.state };
-  mounted += 1;
-  const parts = build(`figure-rope-${mounted}`, initial.theta);
+  const parts = build(newPrefix("rope"), initial.theta);
   let state = initial;
   let gesture = { name: null, before: state }; // what the sentence on the last movement compares
-  let timer = null;
 
   function speak() {
-    clearTimeout(timer); // a drag passes many states; only the one it rests on is read out
-    timer = setTimeout(() => {
+    parts.live.say(() => {
       const words = [parts.relation.textContent, parts.change.textContent];
-      parts.live.textContent = `Inner product ${parts.product.textContent}. ${words.join(" ")}`;
-    }, 400);
+      return `Inner product ${parts.product.output.textContent}. ${words.join(" ")}`;
+    });
   }
 
   function show(next, words) {
@@ -472,59 +394,30 @@ export function mount(root, options = {}) {
     const key = arrow === "q" ? "m" : "n";
 
     const angleOf = (event) => {
-      const box = parts.drawing.getBoundingClientRect();
-      const x = event.clientX - (box.left + box.width / 2);
-      const y = event.clientY - (box.top + box.height / 2);
+      const [x, y] = pointAt(parts.picture, event);
       return Math.hypot(x, y) < 4 ? null : Math.atan2(-y, x); // no direction at the very centre
     };
-    let drag = null; // { pointer, angle, turned, from }
+    let drag = null; // { angle, turned, from }
 
-    tip.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0 || drag) return;
-      event.preventDefault();
-      tip.focus({ preventScroll: true });
-      tip.setPointerCapture(event.pointerId);
-      tip.classList.add("dragged");
-      drag = { pointer: event.pointerId, angle: angleOf(event), turned: 0, from: state[key] };
-      begin(arrow, true);
+    draggable(tip, {
+      start(event) {
+        drag = { angle: angleOf(event), turned: 0, from: state[key] };
+        begin(arrow, true);
+      },
+      move(event) {
+        const angle = angleOf(event);
+        if (angle !== null && drag.angle !== null) {
+          const step = angle - drag.angle; // the short way round, so that a full turn adds up
+          drag.turned += Math.atan2(Math.sin(step), Math.cos(step));
+          turnTo(arrow, drag.from + drag.turned / state.theta);
+        }
+        if (angle !== null) drag.angle = angle;
+      },
     });
-    tip.addEventListener("pointermove", (event) => {
-      if (!drag || event.pointerId !== drag.pointer) return;
-      const angle = angleOf(event);
-      if (angle !== null && drag.angle !== null) {
-        const step = angle - drag.angle; // the short way round, so that a full turn adds up
-        drag.turned += Math.atan2(Math.sin(step), Math.cos(step));
-        turnTo(arrow, drag.from + drag.turned / state.theta);
-      }
-      if (angle !== null) drag.angle = angle;
-    });
-    // `touch-action: none` alone does not keep Chromium from scrolling with a finger on SVG shapes.
-    tip.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
-    const release = (event) => {
-      if (!drag || event.pointerId !== drag.pointer) return;
-      drag = null;
-      tip.classList.remove("dragged");
-    };
-    tip.addEventListener("pointerup", release);
-    tip.addEventListener("pointercancel", release);
-    tip.addEventListener("lostpointercapture", release);
 
     tip.addEventListener("keydown", (event) => {
-      const { min, max, step, page } = POSITION;
-      const position = {
-        ArrowRight: state[key] + step,
-        ArrowUp: state[key] + step,
-        ArrowLeft: state[key] - step,
-        ArrowDown: state[key] - step,
-        PageUp: state[key] + page,
-        PageDown: state[key] - page,
-        Home: min,
-        End: max,
-      }[event.key];
-      if (position === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
-      event.preventDefault();
-      event.stopPropagation(); // the page may turn to the next chapter on an arrow key
-      turnTo(arrow, position);
+      const position = keyTarget(event, state[key], POSITION);
+      if (position !== undefined) turnTo(arrow, position);
     });
   }
 
@@ -538,8 +431,8 @@ export function mount(root, options = {}) {
     });
   }
 
-  parts.lock.addEventListener("change", () => {
-    const together = parts.lock.checked;
+  parts.lock.input.addEventListener("change", () => {
+    const together = parts.lock.input.checked;
     const words = together
       ? "Locked: both arrows now turn by the same angle, so the offset stays as it is."
       : "Unlocked: each arrow turns alone.";
@@ -555,5 +448,5 @@ export function mount(root, options = {}) {
   });
 
   show(state, HINT);
-  root.replaceChildren(parts.frame);
+  root.replaceChildren(parts.figure);
 }
