@@ -21,7 +21,7 @@ ROOMS = {
     "autograder/misconceptions": ".py",
 }
 PAGES = {"index", "how_exercises_work", "for_instructors", "glossary", "bibliography"}
-PAGES |= {"what_the_checks_catch"}
+PAGES |= {"what_the_checks_catch", "before_you_start", "notation"}
 
 
 def test_the_table_of_contents_lists_chapters() -> None:
