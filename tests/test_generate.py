@@ -132,9 +132,9 @@ def test_the_released_notebook_holds_no_line_of_a_solution(stem: str) -> None:
 @chapter
 def test_a_stub_has_the_signature_and_docstring_of_its_reference(stem: str) -> None:
     for exercise in course.manifest(stem):
-        stub_names: dict[str, object] = {}
-        exec(cell(released(stem), f"answer-{exercise.name}").source, stub_names)
         module = importlib.import_module(f"solutions.{exercise.room}.{stem}")
+        stub_names = {name: getattr(module, name) for name in exercise.needs}  # earlier cells
+        exec(cell(released(stem), f"answer-{exercise.name}").source, stub_names)
         pairs = [(stub_names[exercise.name], getattr(module, exercise.name))]
         stub, reference = pairs[0]
         if inspect.isclass(stub):
