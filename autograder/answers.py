@@ -108,7 +108,7 @@ class Answers:
             parent = " through its parent" if request["through_parent"] else ""
             given = [f"{request['dtype']}{parent}"]
             name = "to"
-        call = f"({', '.join(given)})"
+        call = "" if request["kind"] == "get" else f"({', '.join(given)})"
         if request["kind"] == "gradient":
             return f"the gradient of {self._made[request['on'].number]}{call} for its {name}"
         if "autocast" in request:

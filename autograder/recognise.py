@@ -95,7 +95,7 @@ def same_value(a: Any, b: Any) -> bool:
     if a is None or b is None or isinstance(a, str | set | frozenset):
         return type(a) is type(b) and a == b
     try:
-        x, y = as_array(a, ""), as_array(b, "")
+        x, y = (as_array(value, "").astype(np.complex128) for value in (a, b))
     except CheckFailed:
         return False
     if x.shape != y.shape or not (np.isfinite(x).all() and np.isfinite(y).all()):

@@ -15,6 +15,7 @@ from autograder.answers import Answers, StudentError
 from autograder.assertions import CheckFailed, close, pair, refuses, tolerance
 from autograder.exercise import Exercise, Misconception
 from autograder.local import _beside
+from autograder.recognise import same_value
 from autograder.runner import NamespaceRunner
 from autograder.running import PUBLIC_SEED, grade_answers
 from autograder.session import Gone
@@ -329,3 +330,19 @@ def test_an_exercise_finds_what_it_needs_where_the_answer_was_defined(monkeypatc
     monkeypatch.setitem(sys.modules, "cells", SimpleNamespace(helper=helper))
     namespace["Answer"].__module__ = "cells"
     assert _beside(namespace["Answer"], exercise) == {"helper": helper}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (True, np.True_, True),
+        (True, False, False),
+        (np.array([True, False]), np.array([True, False]), True),
+        (np.array([True, False]), np.array([True, True]), False),
+        ({"unique"}, {"unique"}, True),
+        ({"unique"}, {"bounded"}, False),
+        (np.array([1 + 1j]), np.array([1 - 1j]), False),
+    ],
+)
+def test_values_of_every_kind_are_compared(a: object, b: object, same: bool) -> None:
+    assert same_value(a, b) is same
