@@ -14,6 +14,9 @@ import pytest
 
 from tests.figures import FigurePage, page_of, source_of
 
+# Small tensors on several threads wait for each other, most of all beside other tests' workers.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 NO_BROWSER = (
     "NO BROWSER: tests of the interactive pages do not run. Install one with "
     "'apt-get install chromium' or '.venv/bin/playwright install chromium', "
