@@ -342,6 +342,13 @@ def test_an_exercise_finds_what_it_needs_where_the_answer_was_defined(monkeypatc
         ({"unique"}, {"unique"}, True),
         ({"unique"}, {"bounded"}, False),
         (np.array([1 + 1j]), np.array([1 - 1j]), False),
+        (np.array([np.nan, 1.0]), np.array([np.nan, 1.0]), True),
+        (np.array([np.nan, 1.0]), np.array([1.0, np.nan]), False),
+        (np.array([np.nan, 1.0]), np.array([np.inf, 1.0]), False),
+        (np.array([np.inf, 1.0]), np.array([np.inf, 1.0]), True),
+        (np.array([np.nan, np.nan]), np.array([np.nan, np.nan]), False),
+        (np.zeros((0, 3)), np.zeros((0, 3)), True),
+        (np.zeros((0, 3)), np.zeros((0, 4)), False),
     ],
 )
 def test_values_of_every_kind_are_compared(a: object, b: object, same: bool) -> None:

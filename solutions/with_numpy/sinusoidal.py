@@ -11,16 +11,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
-
-def as_floats(values: ArrayLike, name: str) -> np.ndarray:
-    """Integers become float64, floats stay as they are, anything else is refused."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(
-            f"{name} must hold integers or floats, got dtype {array.dtype}; "
-            f"convert what you mean yourself, with .astype(...)"
-        )
-    return array if array.dtype.kind == "f" else array.astype(np.float64)
+from .order_blindness import as_floats as as_floats
 
 
 def frequencies(dim: int, base: float = 10000.0) -> np.ndarray:
