@@ -40,12 +40,13 @@ def signed_distances(q_positions: ArrayLike, k_positions: ArrayLike) -> np.ndarr
 def alibi_slopes(num_heads: int) -> np.ndarray:
     """Slope of each head: how much one token of distance takes off its scores.
 
-    ALiBi, section 3. With n heads, n a power of two, head h = 1 … n has the slope
+    ALiBi, section 3. With n heads, head h = 1 … n has the slope
 
         m_h = 2^(−8h/n)
 
-    For any other n, as in the code published by its authors: the slopes of the largest power of
-    two p below n, and after them the 1st, 3rd, 5th, … of the slopes of 2p heads, n − p of them.
+    for n a power of two. For any other n, as in the code published by its authors: the slopes of
+    the largest power of two p below n, and after them the 1st, 3rd, 5th, … of the slopes of 2p
+    heads, n − p of them.
 
     Shapes: result (num_heads,).
     Dtype: float64.
