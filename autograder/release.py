@@ -149,11 +149,21 @@ def _word(name: str, text: str) -> bool:
 def solution_lines(chapter: str) -> set[str]:
     """Lines of the chapter's references that say something and stand in no stub."""
     files = [course.ROOT / "solutions" / room / f"{chapter}.py" for room in course.ROOMS]
-    lines = {line.strip() for f in files if f.exists() for line in f.read_text("utf-8").split("\n")}
+    lines = {line.strip() for f in files if f.exists() for line in _code(f.read_text("utf-8"))}
     given = {
         line.strip() for cell in student_notebook(chapter).cells for line in cell.source.split("\n")
     }
     return {line for line in lines - given if len(line) >= TELLING and not line.startswith(PLAIN)}
+
+
+def _code(text: str) -> list[str]:
+    """The lines of a module without its docstrings: those are words about an answer, and repeat."""
+    lines = text.split("\n")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            first, last = node.lineno - 1, node.end_lineno or node.lineno
+            lines[first:last] = [""] * (last - first)
+    return lines
 
 
 def _idle(nodes: list[ast.stmt]) -> list[ast.stmt]:

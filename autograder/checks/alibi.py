@@ -723,7 +723,7 @@ def far_out(
     slopes = np.array([0.5, 1.0])
     distance = offset + np.arange(n_q)[:, None] - np.arange(n_k)
     weights = np.exp(-slopes[:, None, None] * distance.astype(float)) * (distance >= 0)
-    weights /= weights.sum(axis=-1, keepdims=True)
+    weights = weights / weights.sum(axis=-1, keepdims=True)
     expected = weights @ v.double().numpy()
     return (q, k, v, tensor(slopes)), offset, expected, tolerance("bfloat16")
 

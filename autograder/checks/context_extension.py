@@ -820,7 +820,7 @@ def check_fixed_yarn_ramp_refuses(student: Answers, reference: Answers, rng: Any
 
 # ---------------------------------------------------------------------- ScaledRotaryEmbedding
 
-SCALINGS = ("linear", "ntk", "yarn", "llama3")
+KINDS = ("linear", "ntk", "yarn", "llama3")
 
 
 def tensor(array: Any, dtype: str | None = None) -> torch.Tensor:
@@ -918,7 +918,7 @@ def check_scaled_rotary_embedding_rows_and_heads(
 ) -> None:
     """Heads turn alike, keys may have fewer, and each row of the batch may have its positions."""
     q, k = heads(rng, 2, 6, 5, 8), heads(rng, 2, 3, 5, 8)
-    for scaling in SCALINGS:
+    for scaling in KINDS:
         rows = tensor(scattered(rng, 2, 5))
         for queries, keys, where in ((q, k, rows[1]), (q[:, :2], k[:, :2], rows), (q, k, rows)):
             expected = module(reference, 8, 300.0, scaling, 3.0, 200)(queries, keys, where)
@@ -929,7 +929,7 @@ def check_scaled_rotary_embedding_rows_and_heads(
 @behaviour("ScaledRotaryEmbedding", weight=2)
 def check_scaled_rotary_embedding_no_memory(student: Answers, reference: Answers, rng: Any) -> None:
     """A token turns by its own position alone: not by the length of this text or an earlier one."""
-    for scaling in SCALINGS:
+    for scaling in KINDS:
         kind = (8, 250.0, scaling, 2.0, 64)
         right, mine = module(reference, *kind), module(student, *kind)
         calls = []
@@ -950,7 +950,7 @@ def check_scaled_rotary_embedding_cast_module(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
     """Casting the module to bfloat16 does not make its angles coarse."""
-    for scaling, largest in zip(SCALINGS, (9000, 3000, 30, 3000), strict=True):
+    for scaling, largest in zip(KINDS, (9000, 3000, 30, 3000), strict=True):
         kind = (16, 5000.0, scaling, 1.5, 512)
         rope = module(student, *kind)
         rope.cast("bfloat16")
@@ -971,7 +971,7 @@ def check_scaled_rotary_embedding_refuses_scaling(
     with good_input():
         rotated(module(student, *kind)(*inputs), expected, 150)
     for scaling in ("cubic", "llama2", "", "Linear"):
-        named, because = SCALINGS, "a scaling that does not exist"
+        named, because = KINDS, "a scaling that does not exist"
         wrong = (6, 90.0, scaling)
         made = student.ScaledRotaryEmbedding
         refuses(made, *wrong, error="ValueError", naming=named, because=because)
@@ -983,7 +983,7 @@ def check_scaled_rotary_embedding_other_arguments(
 ) -> None:
     """base, factor and original_length all count, for each scaling that uses them."""
     q, k = heads(rng, 2, 4, 5, 32), heads(rng, 2, 2, 5, 32)
-    for scaling in SCALINGS:
+    for scaling in KINDS:
         for base, factor, original in (
             (drawn(rng, 3e3, 9e3), drawn(rng, 2, 7), tokens(rng, 300, 700)),
             (10_000, 8, 256),
@@ -1002,9 +1002,7 @@ def check_scaled_rotary_embedding_low_precision(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
     """Low-precision queries keep their dtype, and their angles are exact nevertheless."""
-    for scaling, dtype in zip(
-        SCALINGS, ("bfloat16", "float16", "bfloat16", "float16"), strict=True
-    ):
+    for scaling, dtype in zip(KINDS, ("bfloat16", "float16", "bfloat16", "float16"), strict=True):
         kind = (16, 5000.0, scaling, 1.5, 512)
         q, k = heads(rng, 2, 4, 5, 16, dtype=dtype), heads(rng, 2, 2, 5, 16, dtype=dtype)
         positions = tensor(rng.integers(1000, 3000, 5))
@@ -1017,7 +1015,7 @@ def check_scaled_rotary_embedding_cast_parent(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
     """Casting a parent module, in either half precision, does not make the angles coarse."""
-    for dtype, scaling in zip(("bfloat16", "float16") * 2, SCALINGS, strict=True):
+    for dtype, scaling in zip(("bfloat16", "float16") * 2, KINDS, strict=True):
         kind = (16, 5000.0, scaling, 1.5, 512)
         right = module(reference, *kind)
         for given, largest in (("float32", 3000), ("float32", 30), (dtype, 3000)):
@@ -1033,7 +1031,7 @@ def check_scaled_rotary_embedding_cast_parent(
 def check_scaled_rotary_embedding_autocast(student: Answers, reference: Answers, rng: Any) -> None:
     """Under autocast angles are exact and results keep the dtype of q and k."""
     for scaling, dtype, largest in zip(
-        SCALINGS, ("float32", "bfloat16", "float32", "float32"), (3000, 3000, 30, 3000), strict=True
+        KINDS, ("float32", "bfloat16", "float32", "float32"), (3000, 3000, 30, 3000), strict=True
     ):
         kind = (16, 5000.0, scaling, 1.5, 512)
         q, k = heads(rng, 2, 4, 5, 16, dtype=dtype), heads(rng, 2, 2, 5, 16, dtype=dtype)
@@ -1051,7 +1049,7 @@ def check_scaled_rotary_embedding_several_modules(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
     """Modules in use at once do not disturb each other, nor does a first call in bfloat16."""
-    kinds = [(8, 200.0, scaling, 3.0, 64) for scaling in SCALINGS]
+    kinds = [(8, 200.0, scaling, 3.0, 64) for scaling in KINDS]
     kinds += [(8, 200.0, "yarn", 5.0, 64), (8, 30.0, "linear", 3.0, 64)]
     right, mine = ([module(who, *kind) for kind in kinds] for who in (reference, student))
     positions = tensor(rng.integers(2, 30, 5))
@@ -1068,7 +1066,7 @@ def check_scaled_rotary_embedding_other_sizes(
 ) -> None:
     """Widths from 2 on, equal axes, float64, and fractional or negative positions work."""
     places = tensor([2.5, -7.0, 0.125, 31.0, -0.75])
-    for scaling in SCALINGS:
+    for scaling in KINDS:
         for shape, dtype in (
             ((2, 3, 5, 2), "float32"),
             ((1, 2, 5, 128), "float64"),
@@ -1088,7 +1086,7 @@ def check_scaled_rotary_embedding_leaves_input(
 ) -> None:
     """q, k and the positions are still what they were: other code may hold them."""
     q, k = heads(rng, 2, 4, 5, 8), heads(rng, 2, 2, 5, 8)
-    for scaling in SCALINGS:
+    for scaling in KINDS:
         kind = (8, 300.0, scaling, 3.0, 200)
         inputs = (q, k, tensor(rng.uniform(2, 90, 5), "float32"))
         expected = module(reference, *kind)(*inputs)
@@ -1104,12 +1102,12 @@ def check_scaled_rotary_embedding_refuses_numbers(
 ) -> None:
     """A bad head_dim, or base, is a ValueError; a bad factor or trained length raises."""
     inputs = (heads(rng, 1, 2, 5, 6), heads(rng, 1, 2, 5, 6), tensor(scattered(rng, 5)))
-    expected = [module(reference, 6, 90.0, scaling, 2.0, 50)(*inputs) for scaling in SCALINGS]
+    expected = [module(reference, 6, 90.0, scaling, 2.0, 50)(*inputs) for scaling in KINDS]
 
     def use(head_dim: int, base: float, scaling: str, factor: float, original: int) -> Any:
         return module(student, head_dim, base, scaling, factor, original)(*inputs)
 
-    for scaling, wanted in zip(SCALINGS, expected, strict=True):
+    for scaling, wanted in zip(KINDS, expected, strict=True):
         with good_input():
             rotated(use(6, 90.0, scaling, 2.0, 50), wanted, 150)
         made = partial(student.ScaledRotaryEmbedding, base=90.0, scaling=scaling, factor=2.0)
@@ -1132,7 +1130,7 @@ def check_scaled_rotary_embedding_refuses_shapes(
 ) -> None:
     """Shapes that do not match raise, also where torch would broadcast them."""
     q, k, positions = heads(rng, 2, 4, 5, 8), heads(rng, 2, 2, 5, 8), tensor(scattered(rng, 5))
-    for scaling in SCALINGS:
+    for scaling in KINDS:
         kind = (300.0, scaling, 3.0, 200)
         expected = module(reference, 8, *kind)(q, k, positions)
         rope = module(student, 8, *kind)

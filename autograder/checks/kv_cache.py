@@ -178,7 +178,8 @@ def check_rope_tables_refuse_others(student: Answers, reference: Answers, rng: A
 def tables(max_len: int, dim: int, base: float = 10000.0) -> tuple[np.ndarray, np.ndarray]:
     """Tables to hand to an answer."""
     angles = np.multiply.outer(np.arange(max_len), base ** -(np.arange(0, dim, 2) / dim))
-    return np.cos(angles), np.sin(angles)
+    turned = np.exp(1j * angles)
+    return turned.real, turned.imag
 
 
 @behaviour("rope_with_offset", weight=2)
