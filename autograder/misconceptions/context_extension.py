@@ -154,7 +154,7 @@ INTERPOLATE_POSITIONS = (
         "interpolate-positions-any-lengths",
         interpolate_any_lengths,
         "interpolate_positions_refuses_lengths",
-        "A length of zero or less got an answer. No text is that long, so raise before you divide.",
+        "A length below zero got an answer. No text is that long, so raise before you divide.",
         "ex-interpolate_positions",
     ),
     Misconception(
@@ -922,10 +922,6 @@ def attention_float32(factor: float) -> float:
     return float(np.float32(right.yarn_attention_factor(factor)))
 
 
-def attention_any_factor(factor: float) -> float:
-    return 1.0 if factor <= 1 else right.yarn_attention_factor(factor)
-
-
 YARN_ATTENTION_FACTOR = (
     Misconception(
         "yarn-attention-squared",
@@ -986,14 +982,6 @@ YARN_ATTENTION_FACTOR = (
         attention_float32,
         "yarn_attention_factor_exact",
         "The number has only float32's digits. Compute it with Python floats.",
-        "ex-yarn_attention_factor",
-    ),
-    Misconception(
-        "yarn-attention-any-factor",
-        attention_any_factor,
-        "yarn_attention_factor_refuses",
-        "A factor of zero or less got an answer. It stretches nothing because there is no such "
-        "text: raise.",
         "ex-yarn_attention_factor",
     ),
 )

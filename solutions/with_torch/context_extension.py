@@ -37,8 +37,8 @@ def scaled_frequencies(
         return rope_angles(one_token, dim, base * factor ** (dim / (dim - 2)))
     frequencies = rope_angles(one_token, dim, base)
     if scaling == "linear":
-        return frequencies / factor
-    if scaling == "yarn":
+        divided = torch.ones_like(frequencies)  # how much of the divided frequency a pair gets
+    elif scaling == "yarn":
         low, high = yarn_ends(dim, base, original_length)
         i = torch.arange(dim // 2, dtype=torch.float64, device="cpu")
         divided = ((i - low) / (high - low)).clamp(0, 1)

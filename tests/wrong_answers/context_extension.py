@@ -93,20 +93,6 @@ def scaled_in_float32(positions, trained_length, target_length):
 
 
 @wrong("interpolate_positions")
-def zero_target_is_short(positions, trained_length, target_length):
-    if target_length == 0 < trained_length:
-        return right.interpolate_positions(positions, trained_length, trained_length)
-    return right.interpolate_positions(positions, trained_length, target_length)
-
-
-@wrong("interpolate_positions")
-def trained_on_nothing(positions, trained_length, target_length):
-    if trained_length == 0:
-        return np.zeros(np.shape(positions))
-    return right.interpolate_positions(positions, trained_length, target_length)
-
-
-@wrong("interpolate_positions")
 def signs_do_not_matter(positions, trained_length, target_length):
     if trained_length == 0 or target_length == 0:
         raise ValueError("no text")
@@ -551,10 +537,9 @@ def yarn_breaks_on_one_pair(
 # ---------------------------------------------------------------------- yarn_attention_factor
 
 
-def attention(name, number, refuse=True):
+def attention(name, number):
     def variant(factor):
-        if refuse:
-            right.yarn_attention_factor(factor)
+        right.yarn_attention_factor(factor)
         return number(factor)
 
     variant.__name__ = name
@@ -574,11 +559,6 @@ attention("one_up_to_two", lambda s: right.yarn_attention_factor(s) if s > 2 els
 attention("absolute_log", lambda s: 0.1 * abs(math.log(s)) + 1)
 attention("whole_factors", lambda s: right.yarn_attention_factor(max(int(s), 1)))
 attention("square_root_of_log", lambda s: 1 + 0.1 * math.sqrt(max(math.log(s), 0)))
-attention("one_for_zero", lambda s: 1.0 if s == 0 else right.yarn_attention_factor(s), False)
-attention("one_for_negatives", lambda s: 1.0 if s < 0 else right.yarn_attention_factor(s), False)
-attention(
-    "nan_for_negatives", lambda s: math.nan if s <= 0 else right.yarn_attention_factor(s), False
-)
 
 
 # ------------------------------------------------------------------------- llama3_frequencies
