@@ -213,3 +213,21 @@ def test_float32_angles_are_harmless_at_4096_and_visible_at_131072() -> None:
         single = np.float32(positions)[:, None] * np.float32(frequencies)
         errors.append(np.abs(np.cos(np.float64(single)) - np.cos(exact)).max())
     assert errors[0] < 5e-4 < 5e-3 < errors[1]
+
+
+def test_the_answers_of_the_self_check() -> None:
+    assert round(math.degrees(1), 1) == 57.3
+    last = 10000 ** (-126 / 128)
+    assert round(math.degrees(last), 4) == 0.0066
+    assert round(2 * math.pi / last) == 54410
+    assert not rope_angles(0, 64, base=7.0).any() and not rope_angles(0, 8).any()
+
+
+def test_a_rotation_before_the_projections_leaves_a_score_that_depends_on_both_positions() -> None:
+    w_q, w_k = np.random.default_rng(6).normal(size=(2, 4, 4))
+
+    def early(m: int, n: int) -> float:
+        x, y = (apply_rope(v[None], np.array([at]))[0] for v, at in [(Q, m), (K, n)])
+        return float((w_q @ x) @ (w_k @ y))
+
+    assert abs(early(5, 3) - early(7, 5)) > 0.1

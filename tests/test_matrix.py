@@ -186,7 +186,7 @@ def wrong_answers() -> list[tuple[Exercise, str, Any]]:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
-    ("exercise", "answer"), [pytest.param(e, a, id=f"{e.name}-{n}") for e, n, a in wrong_answers()]
+    ("exercise", "answer"), [pytest.param(e, a, id=f"{e.id}-{n}") for e, n, a in wrong_answers()]
 )
 def test_an_answer_wrong_in_a_corner_loses_points(exercise, answer):
     for seed in SEEDS:

@@ -577,11 +577,14 @@ def check_llama3_frequencies_refuses_dim(student: Answers, reference: Answers, r
 
 @behaviour("llama3_frequencies", hidden=True)
 def check_llama3_frequencies_other_sizes(student: Answers, reference: Answers, rng: Any) -> None:
-    """One pair, ladders of one band, whole numbers and factor 1 work."""
+    """One pair, ladders of one band, equal limits, whole numbers and factor 1 work."""
     for dim, original in ((2, 10), (2, 60), (6, 8192), (30, 4), (256, 700), (18, 10_000_000)):
         for factor in (8, 1.0):
             inputs = (dim, 10_000, factor, original)
             ladders_agree(student, reference, "llama3_frequencies", *inputs)
+    for limit in (1.0, 2.5):
+        inputs = (40, drawn(rng, 3e3, 9e3), 5.0, 2048, limit, limit)
+        ladders_agree(student, reference, "llama3_frequencies", *inputs)
 
 
 @behaviour("llama3_frequencies", hidden=True)
@@ -655,6 +658,10 @@ def check_longrope_frequencies_refuses_sets(student: Answers, reference: Answers
         ladders_agree(student, reference, "longrope_frequencies", 8, 90.0, short, long, 50, 70)
     because = "a set that has not dim/2 factors"
     for length in (30, 70):
+        for shape in ((4, 1), (1, 4), (2, 2)):
+            for sets in ((short.reshape(shape), long), (short, long.reshape(shape))):
+                inputs = (8, 90.0, *sets, 50, length)
+                refuses(answer, *inputs, error="ValueError", because="a set with two axes")
         for wrong in (short[:3], short[:1], rng.uniform(1, 2, 8), rng.uniform(1, 2, 5), short[:0]):
             for sets in ((wrong, long), (short, wrong)):
                 inputs = (8, 90.0, *sets, 50, length)
@@ -665,7 +672,10 @@ def check_longrope_frequencies_refuses_sets(student: Answers, reference: Answers
 def check_longrope_frequencies_float64(student: Answers, reference: Answers, rng: Any) -> None:
     """Ladders are float64 and exact, whether the factors are a list, whole numbers or float32."""
     for kind in ("float64", "float32", "int64"):
-        short, long = (np.ceil(4 * f).astype(kind) for f in factor_sets(rng, 32))
+        short, long = (4 * f for f in factor_sets(rng, 32))
+        if kind == "int64":
+            short, long = np.ceil(short), np.ceil(long)
+        short, long = short.astype(kind), long.astype(kind)
         for length in (100_000, 4096):
             for sets in ((short, long), (short.tolist(), long.tolist())):
                 inputs = (64, 10_000, *sets, 4096, length)
@@ -772,10 +782,11 @@ def check_fixed_yarn_ramp_dtypes(student: Answers, reference: Answers, rng: Any)
 
 @behaviour("fixed_yarn_ramp", hidden=True)
 def check_fixed_yarn_ramp_fractional_ends(student: Answers, reference: Answers, rng: Any) -> None:
-    """The ends may lie between pairs, or beyond the last one."""
+    """The ends may lie between pairs, equal ones too, or beyond the last one."""
     for low, high in ((1.5, 6.25), (0.3, 0.7), (drawn(rng, 0, 3), drawn(rng, 4, 8)), (3, 15)):
         ramps_agree(student, reference, (falling(rng, 8), drawn(rng, 2, 9), low, high))
     ramps_agree(student, reference, (falling(rng, 8), drawn(rng, 2, 9), 20, 30))
+    ramps_agree(student, reference, (falling(rng, 8), drawn(rng, 2, 9), 2.5, 2.5))
 
 
 @behaviour("fixed_yarn_ramp", hidden=True)
@@ -800,7 +811,7 @@ def check_fixed_yarn_ramp_leaves_input(student: Answers, reference: Answers, rng
 
 @behaviour("fixed_yarn_ramp", hidden=True)
 def check_fixed_yarn_ramp_refuses(student: Answers, reference: Answers, rng: Any) -> None:
-    """A factor that is not positive, or a low end above the high one, is a ValueError."""
+    """A factor that is not positive, low above high, or two axes are a ValueError."""
     ladder = falling(rng, 8)
     with good_input():
         blend = ramps_agree(student, reference, (ladder, 3.0, 2, 5))
@@ -810,6 +821,9 @@ def check_fixed_yarn_ramp_refuses(student: Answers, reference: Answers, rng: Any
     for low, high in ((5, 2), (3.5, 3.25), (1, 0)):
         because = "a low end above the high one"
         refuses(blend, ladder, 3.0, low, high, error="ValueError", because=because)
+    for shape in ((8, 1), (1, 8), (2, 4), (2, 2, 2)):
+        because = "frequencies that have not one axis"
+        refuses(blend, ladder.reshape(shape), 3.0, 1, 2, error="ValueError", because=because)
 
 
 # ---------------------------------------------------------------------- ScaledRotaryEmbedding
@@ -982,6 +996,7 @@ def check_scaled_rotary_embedding_other_arguments(
             (drawn(rng, 3e3, 9e3), drawn(rng, 2, 7), tokens(rng, 300, 700)),
             (10_000, 8, 256),
             (drawn(rng, 3e3, 9e3), drawn(rng, 2, 7), 2048),
+            (drawn(rng, 3e2, 5e2), drawn(rng, 2, 7), 8192),  # YaRN's ramp stops beyond the pairs
             (drawn(rng, 3e3, 9e3), 0.5, 700),
         ):
             if factor < 1 and scaling != "yarn":

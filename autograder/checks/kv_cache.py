@@ -162,9 +162,10 @@ def check_rope_tables_float64(student: Answers, reference: Answers, rng: Any) ->
 
 @behaviour("rope_tables", hidden=True)
 def check_rope_tables_refuse_others(student: Answers, reference: Answers, rng: Any) -> None:
-    """A negative max_len raises; a base that is not positive is a ValueError."""
+    """A negative max_len raises, 0 does not; a base that is not positive is a ValueError."""
     with good_input():
         tables_agree(student, reference, 7, 8, 50.0)
+    tables_agree(student, reference, 0, 8, 50.0)
     for length in (-1, -7):
         refuses(student.rope_tables, length, 8, 50.0, because="a negative number of rows")
     for base in (0.0, -50.0):
@@ -224,7 +225,7 @@ def check_rope_with_offset_tables_run_out(student: Answers, reference: Answers, 
     with good_input():
         agrees(student, reference, "rope_with_offset", x, cos, sin, 4, atol=room(x, 9))
     because = "the tables have too few rows"
-    for offset in (8, 5, 6, 9, 10, 40):
+    for offset in (5, 8, 6, 9, 10, 40):
         refuses(student.rope_with_offset, x, cos, sin, offset, error="ValueError", because=because)
     for offset in (9, 10):
         inputs = (x[:1], cos, sin, offset)
@@ -257,7 +258,7 @@ def check_rope_with_offset_keeps_dtype(student: Answers, reference: Answers, rng
         for held in ("float64", "float32"):
             x = rng.standard_normal((3, 5, 6)).astype(dtype)
             cos, sin = (table.astype(held) for table in tables(12, 6, 40.0))
-            allowed = room(x, 12, dtype)
+            allowed = room(x, 12, dtype, exact=held == "float64")
             inputs = (x, cos, sin, 7)
             agrees(student, reference, "rope_with_offset", *inputs, atol=allowed, dtype=dtype)
 
@@ -285,13 +286,17 @@ def check_rope_with_offset_other_sizes(student: Answers, reference: Answers, rng
 
 @behaviour("rope_with_offset", weight=2, hidden=True)
 def check_rope_with_offset_refuses(student: Answers, reference: Answers, rng: Any) -> None:
-    """A negative offset raises, so do tables of another width; an odd dim is a ValueError."""
+    """Offsets such as -1 and 2.5 raise, so do tables of other shapes; odd dim: a ValueError."""
     x, (cos, sin) = rng.standard_normal((3, 8)), tables(12, 8, 70.0)
     rotate = student.rope_with_offset
     with good_input():
         agrees(student, reference, "rope_with_offset", x, cos, sin, 4, atol=room(x, 12))
     for offset in (-1, -3, -5, -12, -20):
         refuses(rotate, x, cos, sin, offset, because="a negative offset")
+    for offset in (2.5, 0.5):
+        refuses(rotate, x, cos, sin, offset, because="an offset that is no whole number")
+    for one in ((cos[:, :1], sin), (cos, sin[:, :1]), (cos[:1], sin), (cos, sin[:1])):
+        refuses(rotate, x, *one, 4, because="cosines and sines of different shapes")
     for dim in (2, 6, 16):
         refuses(rotate, x, *tables(12, dim, 70.0), 4, because="tables of another width")
     for dim, width in ((7, 6), (7, 8), (1, 2)):
@@ -357,6 +362,7 @@ def check_kv_cache_refuses_truncate(student: Answers, reference: Answers, rng: A
     for length in (5, 9, -1, -4, -9):
         because = f"truncate({length}) of 4 tokens"
         refuses(truncate, length, error="ValueError", because=because)
+    refuses(truncate, 1.5, because="truncate(1.5)")
     holds(cache, k[:4], v[:4])
 
 
@@ -401,6 +407,7 @@ def check_kv_cache_grows(student: Answers, reference: Answers, rng: Any) -> None
         kept_k = np.concatenate([kept_k, k[start : start + size]])
         kept_v = np.concatenate([kept_v, v[start : start + size]])
         cache.method("append", k[start : start + size], v[start : start + size])
+        equal(cache.method("__len__"), len(kept_k), what="len(cache)")
         start += size
         kept_k, kept_v = kept_k[: len(kept_k) - back], kept_v[: len(kept_v) - back]
         cache.method("truncate", len(kept_k))
@@ -410,7 +417,7 @@ def check_kv_cache_grows(student: Answers, reference: Answers, rng: Any) -> None
 
 @behaviour("KVCache", hidden=True)
 def check_kv_cache_keeps_dtype(student: Answers, reference: Answers, rng: Any) -> None:
-    """float32 keys and values stay float32; integers at first do not cut later fractions off."""
+    """Keys and values keep their own floating dtypes; integers become float64, also at first."""
     cache, (k, v) = new_cache(student), tokens(rng, 4)
     k, v = k.astype("float32"), v.astype("float32")
     for start in (0, 2):
@@ -418,8 +425,17 @@ def check_kv_cache_keeps_dtype(student: Answers, reference: Answers, rng: Any) -
     holds(cache, k, v)
     for name in ("keys", "values"):
         same_dtype(cache.get(name), "float32", what=f"cache.{name}")
+    for kinds in (("float32", "float64"), ("float64", "float32")):
+        cache, (k, v) = new_cache(student), tokens(rng, 3)
+        k, v = k.astype(kinds[0]), v.astype(kinds[1])
+        cache.method("append", k, v)
+        holds(cache, k, v)
+        for name, kind in zip(("keys", "values"), kinds, strict=True):
+            same_dtype(cache.get(name), kind, what=f"cache.{name}")
     cache, (k, v) = new_cache(student), tokens(rng, 3)
     cache.method("append", np.array([[3, 1, 4, 1]]), np.array([[5, 9, 2]]))
+    for name in ("keys", "values"):
+        same_dtype(cache.get(name), "float64", what=f"cache.{name}")
     cache.method("append", k, v)
     first = np.array([[3.0, 1, 4, 1]]), np.array([[5.0, 9, 2]])
     holds(cache, np.concatenate([first[0], k]), np.concatenate([first[1], v]))
@@ -448,6 +464,36 @@ def check_kv_cache_refuses_append(student: Answers, reference: Answers, rng: Any
         wider_k, wider_v = np.tile(k[:1], 2)[:, :d_k], np.tile(v[:1], 2)[:, :d_v]
         because = f"widths {d_k} and {d_v} after 4 and 3"
         refuses(append, wider_k, wider_v, because=because)
+        holds(cache, k[:2], v[:2])
+    for given in ((k[0], v[0]), (k[0], v[:1]), (k[:1], v[0])):
+        refuses(append, *given, because="keys or values without the axis of tokens")
+        holds(cache, k[:2], v[:2])
+
+
+def memory_of(cache: Any) -> Any:
+    """The memory in which the keys of this cache lie just now."""
+    return instance(cache.get("keys.data"), what="the memory of the keys")
+
+
+@behaviour("KVCache", hidden=True)
+def check_kv_cache_copies(student: Answers, reference: Answers, rng: Any) -> None:
+    """Keys and values are copied: the arrays that were appended may change afterwards.
+
+    An argument arrives as a copy anyway. What can be changed later is memory that the answer has
+    itself, the keys of other caches; an answer that will not read it loses nothing.
+    """
+    k, v = tokens(rng, 3)
+    with good_input():
+        holds(stocked(student, k, v), k, v)
+    try:
+        memories = [memory_of(stocked(student, each, v)) for each in (k, v)]
+        cache = stocked(student, *memories)
+        holds(cache, k, v)
+        for memory in memories:
+            memory.method("__setitem__", (0, 0), 99.0)
+    except (CheckFailed, StudentError):
+        return
+    holds(cache, k, v)
 
 
 # -------------------------------------------------------------------------------- decode_step
@@ -658,15 +704,22 @@ def check_decode_step_refuses_others(student: Answers, reference: Answers, rng: 
         because = "weights whose shapes do not go together"
         refuses(step, x, *bad, new_cache(student), 80.0, because=because)
     because = "a cache of other widths"
-    refuses(step, x, w_q[:, :2], w_k[:, :2], w_v, stocked(student, k, v), because=because)
-    refuses(step, x, w_q, w_k, w_v[:, :2], stocked(student, k, v), because=because)
-    refuses(step, x, w_q, w_k, w_v[:, :1], stocked(student, k, v), because=because)
+    for bad in (
+        (w_q[:, :2], w_k[:, :2], w_v),
+        (w_q, w_k, w_v[:, :2]),
+        (w_q, w_k, w_v[:, :1]),
+    ):
+        cache = stocked(student, k, v)
+        refuses(step, x, *bad, cache, because=because)
+        holds(cache, k, v)
     odd = (x, w_q[:, :3], w_k[:, :3], w_v, new_cache(student))
     refuses(step, *odd, error="ValueError", naming=("3",), because="an odd d_k")
     for base in (0.0, -9.0):
-        for cache in (new_cache(student), stocked(student, k, v)):
+        for count in (0, 3):
+            cache = stocked(student, k[:count], v[:count])
             because, inputs = "a base that is not positive", (x, w_q, w_k, w_v, cache, base)
             refuses(step, *inputs, error="ValueError", because=because)
+            holds(cache, k[:count], v[:count])
 
 
 # ------------------------------------------------------------------------- left_pad_positions
@@ -744,6 +797,21 @@ def check_left_pad_positions_small_dtypes(student: Answers, reference: Answers, 
         whole_numbers(result)
 
 
+@behaviour("left_pad_positions", hidden=True)
+def check_left_pad_positions_refuse(student: Answers, reference: Answers, rng: Any) -> None:
+    """A mask that is not (batch, seq), or holds anything but 0 and 1, raises."""
+    mask, expected = padded(rng, rng.integers(2, 6, 3), 7)
+    with good_input():
+        equal(student.left_pad_positions(mask), expected)
+    for bad in (mask[0], mask[None], mask[0, 0]):
+        because = f"a mask of shape {bad.shape}"
+        refuses(student.left_pad_positions, bad, because=because)
+    for value in (2, -1):
+        bad = mask.copy()
+        bad[1, -1] = value
+        refuses(student.left_pad_positions, bad, because=f"a mask with a {value} in it")
+
+
 # --------------------------------------------------------------------------- packed_positions
 
 
@@ -774,11 +842,13 @@ def check_packed_positions_no_tokens(student: Answers, reference: Answers, rng: 
 
 @behaviour("packed_positions")
 def check_packed_positions_refuse(student: Answers, reference: Answers, rng: Any) -> None:
-    """A negative length raises."""
+    """A negative length raises, and so does one that is no whole number, such as 2.5."""
     with good_input():
         packed(student, [4, 1, 2])
     for lengths in ([4, -1, 2], [-3], [5, -2], [-2, 5], [3, -3]):
         refuses(student.packed_positions, lengths, because="a document of negative length")
+    refuses(student.packed_positions, [2, 2.5], because="a document of 2.5 tokens")
+    refuses(student.packed_positions, [[3, 2], [1, 4]], because="lengths that are not 1-D")
 
 
 @behaviour("packed_positions", hidden=True)
@@ -873,7 +943,7 @@ def check_rerotate_keys_other_sizes(student: Answers, reference: Answers, rng: A
 
 @behaviour("rerotate_keys", hidden=True)
 def check_rerotate_keys_refuse(student: Answers, reference: Answers, rng: Any) -> None:
-    """An odd d_k is a ValueError that names it; so is a base that is not positive."""
+    """An odd d_k is a ValueError that names it, so is a base ≤ 0; an array as delta raises."""
     keys = rng.standard_normal((5, 7))
     with good_input():
         agrees(student, reference, "rerotate_keys", keys[:, :6], 4, 30.0, atol=room(keys, 4))
@@ -883,6 +953,12 @@ def check_rerotate_keys_refuse(student: Answers, reference: Answers, rng: Any) -
     for base in (0.0, -30.0):
         inputs, because = (keys[:, :6], 4, base), "a base that is not positive"
         refuses(student.rerotate_keys, *inputs, error="ValueError", because=because)
+    for delta in (np.arange(5.0), np.arange(3.0), np.ones((5, 1)), np.ones((1, 3))):
+        because = f"a delta of shape {delta.shape}"
+        refuses(student.rerotate_keys, keys[:, :6], delta, 30.0, because=because)
+    for bad in (keys[0, :6], keys[None, :, :6]):
+        because = f"keys of shape {bad.shape}"
+        refuses(student.rerotate_keys, bad, 4, 30.0, because=because)
 
 
 # ------------------------------------------------------------------------------- fixed_decode
@@ -1094,6 +1170,35 @@ def whole_and_pieces(
     in_one_layout(found, wanted, sizes, output_room(state, x, sum(sizes)))
 
 
+def parameter_names(module: Any) -> list[str]:
+    """Names of what a module trains, one request for each and no weight among the replies."""
+    state = instance(module.method("state_dict"), what="state_dict()")
+    listed = instance(state.method("__iter__"), what="the names in state_dict()")
+    found: list[str] = []
+    while len(found) < 20:
+        try:
+            found.append(str(listed.method("__next__")))
+        except StudentError as error:
+            if "StopIteration" not in error.types:
+                raise
+            break
+    return [name for name in found if module.get(f"{name}.requires_grad") is True]
+
+
+@behaviour("CausalSelfAttention")
+def check_causal_self_attention_parameters(student: Answers, reference: Answers, rng: Any) -> None:
+    """There are two weights to train, qkv.weight (3·dim, dim) and proj.weight (dim, dim)."""
+    module = instance(student.CausalSelfAttention(12, 3), what="CausalSelfAttention(…)")
+    names = sorted(parameter_names(module))
+    for name, shape in (("qkv.weight", (36, 12)), ("proj.weight", (12, 12))):
+        equal(module.get(f"{name}.shape"), shape, what=f"the shape of {name}")
+    if names != ["proj.weight", "qkv.weight"]:
+        raise CheckFailed(
+            "what is trained is not qkv.weight and proj.weight alone.",
+            f"Yours are: {', '.join(names)[:200] or 'none'}.",
+        )
+
+
 @behaviour("CausalSelfAttention", weight=2)
 def check_causal_self_attention_published_number(
     student: Answers, reference: Answers, rng: Any
@@ -1138,36 +1243,6 @@ def check_causal_self_attention_chunks(student: Answers, reference: Answers, rng
 
 
 @behaviour("CausalSelfAttention")
-def check_causal_self_attention_parameters(student: Answers, reference: Answers, rng: Any) -> None:
-    """There are two parameters, qkv.weight (3·dim, dim) and proj.weight (dim, dim), to train."""
-    module = attention(student, parameters(rng, 12), 12, 3)
-    names = sorted(parameter_names(module))
-    if names != ["proj.weight", "qkv.weight"]:
-        raise CheckFailed(
-            "the parameters are not qkv.weight and proj.weight alone.",
-            f"Yours are: {', '.join(names)[:200] or 'none'}.",
-        )
-    for name, shape in (("qkv.weight", (36, 12)), ("proj.weight", (12, 12))):
-        shaped(module.get(name), shape, what=name)
-        equal(module.get(f"{name}.requires_grad"), True, what=f"{name}.requires_grad")
-
-
-def parameter_names(module: Any) -> list[str]:
-    """Names of the first parameters of a module, one request for each."""
-    listed = instance(module.method("named_parameters"), what="named_parameters()")
-    found: list[str] = []
-    while len(found) < 20:
-        try:
-            name, _ = pair(listed.method("__next__"), what="a named parameter")
-        except StudentError as error:
-            if "StopIteration" in error.types:
-                return found
-            raise
-        found.append(str(name))
-    return found
-
-
-@behaviour("CausalSelfAttention")
 def check_causal_self_attention_refuses_heads(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
@@ -1187,7 +1262,7 @@ def check_causal_self_attention_two_sequences(
 ) -> None:
     """One module serves several sequences in turn: what it knows of one is in that one's cache."""
     state, sizes = parameters(rng, 12), (3, 1, 2, 1)
-    x = [tensor(rng.standard_normal((batch, 7, 12))) for batch in (2, 2, 1)]
+    x = [tensor(rng.standard_normal((batch, 7, 12))) for batch in (2, 2, 2)]
     wanted = [both_layouts(reference, state, one, 12, 3, 80.0) for one in x]
     module = attention(student, state, 12, 3, 80.0)
     caches: list[list[Any]] = [[], [], []]

@@ -154,6 +154,18 @@ def check_lookup_refuses_other_dtypes(student: Answers, reference: Answers, rng:
         refuses(student.lookup, table, given, because="positions that are booleans")
 
 
+@behaviour("lookup", hidden=True)
+def check_lookup_refuses_tables(student: Answers, reference: Answers, rng: Any) -> None:
+    """A table without rows of coordinates, of one axis or of three, raises."""
+    table, positions = rng.standard_normal((9, 5)), scattered(rng, 9, 5)
+    with good_input():
+        agrees(student, reference, "lookup", table, positions, atol=0.0)
+    for shape in ((9,), (9, 5, 1), (9, 3, 5)):
+        bad, because = rng.standard_normal(shape), f"a table of shape {shape}"
+        for given in (positions, positions[:1]):
+            refuses(student.lookup, bad, given, because=because)
+
+
 # ---------------------------------------------------------------------------- lookup_gradient
 
 
@@ -236,9 +248,25 @@ def check_lookup_gradient_other_dtypes(student: Answers, reference: Answers, rng
         agrees(student, reference, "lookup_gradient", *inputs, atol=allowed, dtype=wanted)
 
 
+@behaviour("lookup_gradient", hidden=True)
+def check_lookup_gradient_adds_in_float64(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """Thousands of shares of a small dtype lose nothing: they are added up in float64."""
+    # The first share is so large that in its dtype 1 more is no more; all sums can be held exactly.
+    for dtype, first, count in (("float32", 2.0**25, 4000), ("float16", 4096.0, 2000)):
+        positions = np.repeat([2, 0], count + 1)
+        grad_output = np.ones((2 * count + 2, 3))
+        grad_output[:: count + 1] = first, -first, first
+        expected = np.zeros((4, 3))
+        expected[[0, 2]] = np.array([first, -first, first]) + count
+        result = student.lookup_gradient(grad_output.astype(dtype), positions, 4)
+        close(result, expected, tolerance(dtype, scale=first))
+
+
 @behaviour("lookup_gradient", weight=2, hidden=True)
 def check_lookup_gradient_refuses_positions(student: Answers, reference: Answers, rng: Any) -> None:
-    """A position below 0 or not below num_positions is an IndexError; fractions raise."""
+    """A position below 0 or not below num_positions is an IndexError; floats raise."""
     positions = np.array([3, 1, 3, 0, 6])
     grad_output = shares(rng, positions, 4)
     inputs = (grad_output, positions, 7)
@@ -256,6 +284,7 @@ def check_lookup_gradient_refuses_positions(student: Answers, reference: Answers
         inputs = (single, np.array(bad), 7)
         refuses(gradient, *inputs, error="IndexError", because=f"position {bad} of 7 rows")
     refuses(gradient, grad_output, positions / 2, 7, because="positions between two rows")
+    refuses(gradient, grad_output, positions / 1, 7, because="positions that are floats")
 
 
 @behaviour("lookup_gradient", weight=2, hidden=True)
@@ -377,6 +406,16 @@ def check_resize_table_keeps_dtype(student: Answers, reference: Answers, rng: An
 
 
 @behaviour("resize_table", hidden=True)
+def check_resize_table_long(student: Answers, reference: Answers, rng: Any) -> None:
+    """In a long table of a small dtype too, each new row is read at its exact place."""
+    for dtype, old, new in (("float16", 3000, 4000), ("float32", 20_000, 26_001)):
+        # Neighbours are far apart, so that a place that was rounded to the dtype is seen.
+        table = np.stack([np.arange(old) % 2, np.arange(old) % 3], axis=1).astype(dtype)
+        allowed = tolerance(dtype, scale=2.0, angle=old)
+        agrees(student, reference, "resize_table", table, new, atol=allowed, dtype=dtype)
+
+
+@behaviour("resize_table", hidden=True)
 def check_resize_table_leaves_input(student: Answers, reference: Answers, rng: Any) -> None:
     """The table that went in is still what it was, whether rows are added or taken away."""
     for new in (4, 13, 9, 1):
@@ -387,7 +426,7 @@ def check_resize_table_leaves_input(student: Answers, reference: Answers, rng: A
 
 @behaviour("resize_table", hidden=True)
 def check_resize_table_refuses(student: Answers, reference: Answers, rng: Any) -> None:
-    """A new length below 1 is a ValueError."""
+    """A new length below 1 is a ValueError, and one that is not whole raises."""
     table = rng.standard_normal((6, 4))
     with good_input():
         agrees(student, reference, "resize_table", table, 9, atol=between(table))
@@ -395,6 +434,20 @@ def check_resize_table_refuses(student: Answers, reference: Answers, rng: Any) -
         for new in (0, -1, -2, -6):
             because = f"a new length of {new}"
             refuses(student.resize_table, some, new, error="ValueError", because=because)
+    for fraction in (2.5, 9.25, 0.5):
+        refuses(student.resize_table, table, fraction, because=f"a new length of {fraction}")
+
+
+@behaviour("resize_table", hidden=True)
+def check_resize_table_refuses_tables(student: Answers, reference: Answers, rng: Any) -> None:
+    """A table of one axis or of three, or without a row, raises."""
+    table = rng.standard_normal((6, 4))
+    with good_input():
+        agrees(student, reference, "resize_table", table, 9, atol=between(table))
+    for shape in ((6,), (6, 4, 1), (6, 3, 4), (0, 4)):
+        bad, because = rng.standard_normal(shape), f"a table of shape {shape}"
+        for new in (9, 3, 1):
+            refuses(student.resize_table, bad, new, because=because)
 
 
 # --------------------------------------------------------------------------- padded_positions
@@ -508,6 +561,21 @@ def check_padded_positions_leaves_input(student: Answers, reference: Answers, rn
         leaves_inputs(student, reference, "padded_positions", *inputs, names=names, atol=0.0)
 
 
+@behaviour("padded_positions", hidden=True)
+def check_padded_positions_refuses(student: Answers, reference: Answers, rng: Any) -> None:
+    """Ids that are floats or booleans, an id without an axis or a negative padding_id raise."""
+    ids = sentences(rng, 1, 3, 5, 2, width=6, left=True)
+    with good_input():
+        agrees(student, reference, "padded_positions", ids, 1, atol=0.0)
+    answer = student.padded_positions
+    for given in (ids / 1, ids + 0.5, ids[0].astype("float32")):
+        refuses(answer, given, 1, because="token ids that are floats")
+    refuses(answer, ids == 1, 1, because="token ids that are booleans")
+    refuses(answer, np.array(7), 1, because="an id without an axis")
+    for padding_id in (-1, -100):
+        refuses(answer, ids, padding_id, because=f"a padding_id of {padding_id}")
+
+
 # ----------------------------------------------------------------- LearnedPositionalEmbedding
 
 
@@ -526,7 +594,12 @@ def module(answers: Answers, weight: torch.Tensor) -> Any:
     max_len, dim = weight.shape
     made = answers.LearnedPositionalEmbedding(max_len, dim)
     made = instance(made, what="LearnedPositionalEmbedding(…)")
-    made.method("load_state_dict", {"weight": weight}, strict=False)
+    reply = made.method("load_state_dict", {"weight": weight}, strict=False)
+    if isinstance(reply, tuple) and reply and isinstance(reply[0], list) and "weight" in reply[0]:
+        raise CheckFailed(
+            "the state_dict has no entry called `weight`, so the table of this check could not "
+            "be loaded."
+        )
     return made
 
 
@@ -688,7 +761,7 @@ def check_learned_positional_embedding_leaves_input(
     """x and the weight are still what they were, and no call changes what the next one gets."""
     weight = drawn(rng, 11, 6)
     right, mine = both(student, reference, weight)
-    for seq, offset in ((2, 3), (1, 5), (5, 3), (5, 3), (5, 6), (2, 3), (11, 0), (5, 0)):
+    for seq, offset in ((2, 3), (1, 5), (1, 0), (5, 3), (5, 3), (5, 6), (2, 3), (11, 0), (5, 0)):
         for batch in (2, 1):
             x = drawn(rng, batch, seq, 6)
             expected = right(x, offset)
@@ -715,7 +788,7 @@ def check_learned_positional_embedding_other_sizes(
 def check_learned_positional_embedding_refuses_shapes(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
-    """An x of another width raises, also where it would broadcast; so does a negative size."""
+    """An x of another width raises, also where it would broadcast; so does one of integers."""
     weight = drawn(rng, 9, 6)
     right, mine = both(student, reference, weight)
     x = drawn(rng, 2, 5, 6)
@@ -727,11 +800,26 @@ def check_learned_positional_embedding_refuses_shapes(
     narrow = module(student, drawn(rng, 9, 1))
     for width in (2, 5, 9):
         refuses(narrow, drawn(rng, 2, 5, width), because=f"vectors of width {width}, not 1")
-    for sizes in ((-9, 6), (9, -6)):
-        refuses(student.LearnedPositionalEmbedding, *sizes, because=f"the sizes {sizes}")
+    for dtype in ("int64", "uint8"):
+        whole = tensor(rng.integers(0, 9, (2, 5, 6)), dtype)
+        refuses(mine, whole, 3, because="vectors of integers, which cannot hold the sum")
     for shape, seq in (((1, 6), 1), ((2, 1, 5, 6), 5), ((1, 1, 3, 6), 3)):
         odd = drawn(rng, *shape)
         refuses_or_adds(mine, odd, odd + weight[:seq])
+
+
+@behaviour("LearnedPositionalEmbedding", hidden=True)
+def check_learned_positional_embedding_refuses_sizes(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """A max_len or dim that is 0, negative or not whole raises at construction."""
+    right, mine = both(student, reference, drawn(rng, 9, 6))
+    x = drawn(rng, 2, 5, 6)
+    expected = right(x, 3)
+    with good_input():
+        sums(mine(x, 3), expected)
+    for sizes in ((-9, 6), (9, -6), (0, 6), (9, 0), (9.5, 6), (9, 6.5)):
+        refuses(student.LearnedPositionalEmbedding, *sizes, because=f"the sizes {sizes}")
 
 
 def refuses_or_adds(mine: Any, x: Any, expected: Any) -> None:

@@ -135,10 +135,12 @@ def check_grid_positions_integers(student: Answers, reference: Answers, rng: Any
 
 @behaviour("grid_positions", hidden=True)
 def check_grid_positions_refuses_empty(student: Answers, reference: Answers, rng: Any) -> None:
-    """A grid without a row or without a column raises, and so do negative sizes."""
+    """A grid without a row or a column raises, and so do negative sizes and half rows."""
     with good_input():
         places_are(student.grid_positions(2, 5), *read(2, 5))
     for sizes in EMPTY:
+        refuses(student.grid_positions, *sizes, because=f"a grid of {sizes[0]} by {sizes[1]}")
+    for sizes in ((2.5, 4), (4, 2.5)):
         refuses(student.grid_positions, *sizes, because=f"a grid of {sizes[0]} by {sizes[1]}")
 
 
@@ -359,7 +361,6 @@ def check_axial_rope_2d_refuses_places(student: Answers, reference: Answers, rng
     because = "several rows and columns for a single vector"
     for some in (x[:, :1], x[0, :1], x[0, 0]):
         refuses(student.axial_rope_2d, some, rows, cols, because=because)
-    refuses(student.axial_rope_2d, x[0, 0], rows[0], cols[0], because="a vector without an axis n")
 
 
 @behaviour("axial_rope_2d", hidden=True)
@@ -736,13 +737,16 @@ def check_fixed_grid_float64(student: Answers, reference: Answers, rng: Any) -> 
 
 @behaviour("fixed_grid", hidden=True)
 def check_fixed_grid_refuses_empty(student: Answers, reference: Answers, rng: Any) -> None:
-    """A grid without a row or without a column is a ValueError."""
+    """A grid without a row or a column is a ValueError; negative sizes and 2.5 rows raise too."""
     centres = centres_of(student)
     with good_input():
         close(centres(3, 5), middles(3, 5), NEAR)
     for sizes in EMPTY:
         because = f"a grid of {sizes[0]} by {sizes[1]}"
-        refuses(centres, *sizes, error="ValueError", because=because)
+        named = "ValueError" if min(sizes) == 0 else None
+        refuses(centres, *sizes, error=named, because=because)
+    for sizes in ((2.5, 4), (4, 2.5)):
+        refuses(centres, *sizes, because=f"a grid of {sizes[0]} by {sizes[1]}")
 
 
 # --------------------------------------------------------------------- AxialRotaryEmbedding2D
@@ -819,11 +823,11 @@ def check_axial_rotary_embedding_2d_prefix_tokens(
 def check_axial_rotary_embedding_2d_other_grid(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
-    """A second call with another grid of as many tokens turns by its own rows and columns."""
-    q, k = heads(rng, 1, 2, 12, 8), heads(rng, 1, 2, 12, 8)
-    for grids in (((2, 6), (3, 4), (2, 6)), ((3, 4), (4, 3)), ((12, 1), (1, 12))):
+    """Another call with another grid, smaller or of as many tokens, turns by its own places."""
+    for grids in (((2, 6), (2, 3), (3, 4), (2, 6)), ((3, 4), (4, 3)), ((12, 1), (1, 12))):
         right, mine = module(reference, 8, 40.0), module(student, 8, 40.0)
         for height, width in grids:
+            q, k = (heads(rng, 1, 2, height * width, 8) for _ in range(2))
             expected = right(q, k, height, width)
             rotated(mine(q, k, height, width), expected, 12)
 
@@ -832,17 +836,16 @@ def check_axial_rotary_embedding_2d_other_grid(
 def check_axial_rotary_embedding_2d_refuses_length(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
-    """A sequence that is not num_prefix_tokens + height·width long is a ValueError."""
+    """A sequence that is not num_prefix_tokens + height·width long raises."""
     q, k = heads(rng, 2, 4, 7, 8), heads(rng, 2, 2, 7, 8)
     expected, rope = module(reference, 8)(q, k, 2, 3, 1), module(student, 8)
     with good_input():
         rotated(rope(q, k, 2, 3, 1), expected, 3)
     for height, width, prefix in ((2, 3, 0), (2, 3, 2), (2, 4, 1), (1, 3, 1), (1, 1, 1), (2, 4, 0)):
         because = f"7 tokens for {prefix} and {height}·{width}"
-        inputs = (q, k, height, width, prefix)
-        refuses(rope, *inputs, error="ValueError", because=because)
-    single = (q[:, :, :1], k[:, :, :1])
-    refuses(rope, *single, 2, 3, error="ValueError", because="1 token for 2·3 patches")
+        refuses(rope, q, k, height, width, prefix, because=because)
+    refuses(rope, q[:, :, :1], k[:, :, :1], 2, 3, because="1 token for 2·3 patches")
+    refuses(rope, q[:, :, :2], k[:, :, :2], 2, 3, 1, because="1 patch, after 1, for 2·3")
 
 
 @behaviour("AxialRotaryEmbedding2D")
@@ -930,18 +933,31 @@ def check_axial_rotary_embedding_2d_no_memory(
 
 
 @behaviour("AxialRotaryEmbedding2D", hidden=True)
+def check_axial_rotary_embedding_2d_nothing_to_train(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """There is nothing to train, and the state_dict is empty, before and after a call."""
+    rope, q = module(student, 8, 40.0), heads(rng, 1, 2, 7, 8)
+    with good_input():
+        rotated(rope(q, q, 2, 3, 1), module(reference, 8, 40.0)(q, q, 2, 3, 1), 3)
+    for made in (rope, module(student, 8, 40.0)):
+        state = instance(made.method("state_dict"), what="state_dict()")
+        equal(state.method("__len__"), 0, what="the number of entries of the state_dict")
+
+
+@behaviour("AxialRotaryEmbedding2D", hidden=True)
 def check_axial_rotary_embedding_2d_two_modules(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
-    """Modules in use at once do not disturb each other, whatever their widths and bases."""
+    """Modules in use at once do not disturb each other, nor does a first call in bfloat16."""
     kinds = ((8, 200.0), (8, 30.0), (12, 200.0))
     right, mine = ([module(who, *kind) for kind in kinds] for who in (reference, student))
-    for height, width in ((3, 4), (4, 3)):
+    for height, width, dtype in ((3, 4, "bfloat16"), (4, 3, "float32"), (3, 4, "float32")):
         for which in (0, 1, 2, 0, 2):
             dim = kinds[which][0]
-            q, k = heads(rng, 2, 4, 13, dim), heads(rng, 2, 2, 13, dim)
+            q, k = (heads(rng, 2, n, 13, dim, dtype=dtype) for n in (4, 2))
             expected = right[which](q, k, height, width, 1)
-            rotated(mine[which](q, k, height, width, 1), expected, 4)
+            rotated(mine[which](q, k, height, width, 1), expected, 4, dtype)
 
 
 @behaviour("AxialRotaryEmbedding2D", hidden=True)

@@ -550,7 +550,7 @@ KV_CACHE = (
         "kv-cache-one-token-at-a-time",
         OneTokenAtATime,
         "kv_cache_in_order",
-        "Of several tokens appended at once only the first was kept. A prompt arrives in one "
+        "Of several tokens appended at once only one was kept. A prompt arrives in one "
         "piece: every row of k and v is a token.",
         "cache-prefill",
     ),
@@ -797,13 +797,12 @@ def step_swaps_roles(
     return right.decode_step(x_t, w_k, w_q, w_v, cache, base)
 
 
-def step_overflows(
+def step_clips_scores(
     x_t: Array, w_q: Array, w_k: Array, w_v: Array, cache: Any, base: float = 10000.0
 ) -> Array:
     def mix(q: Array, keys: Array, values: Array) -> Array:
-        with np.errstate(all="ignore"):
-            weights = np.exp(keys @ q / math.sqrt(len(q)))
-            return weights @ values / weights.sum()
+        weights = np.exp(np.clip(keys @ q / math.sqrt(len(q)), -500, 500))
+        return weights @ values / weights.sum()
 
     return step(x_t, w_q, w_k, w_v, cache, base, mix=mix)
 
@@ -963,11 +962,11 @@ DECODE_STEP = (
         "cache-position",
     ),
     Misconception(
-        "decode-step-overflows",
-        step_overflows,
+        "decode-step-clips-scores",
+        step_clips_scores,
         "decode_step_large_scores",
-        "Large scores overflow: exp(1000) is infinite. Subtract the largest score first, which "
-        "leaves the softmax as it is.",
+        "Large scores were clipped so that exp does not overflow, and scores that differ became "
+        "equal. Subtract the largest one instead, which leaves the softmax as it is.",
         "ex-decode_step",
     ),
     Misconception(
@@ -1068,10 +1067,11 @@ def pad_in_place(attention_mask: Array) -> Array:
     return attention_mask.astype(np.int64)
 
 
-def pad_needs_a_token(attention_mask: Array) -> Array:
-    if not np.any(attention_mask, axis=1).all():
-        raise ValueError("a row has no token")
-    return right.left_pad_positions(attention_mask)
+def pad_empty_row_counts(attention_mask: Array) -> Array:
+    """The first real token of a row is looked up with argmax, which is 0 where there is none."""
+    mask = np.asarray(attention_mask).astype(np.int64)
+    places = np.arange(mask.shape[1]) - mask.argmax(axis=1)[:, None]
+    return np.where(mask.any(axis=1)[:, None], places * mask, places)
 
 
 def pad_small_dtype(attention_mask: Array) -> Array:
@@ -1175,11 +1175,11 @@ LEFT_PAD_POSITIONS = (
         "ex-left_pad_positions",
     ),
     Misconception(
-        "left-pad-positions-need-a-token",
-        pad_needs_a_token,
+        "left-pad-positions-empty-row-counts",
+        pad_empty_row_counts,
         "left_pad_positions_all_padding",
-        "A row of nothing but padding was refused. Batches are filled up with such rows; they "
-        "get zeros.",
+        "A row of nothing but padding was counted as if all of it were text: its first real token "
+        "was looked up, and there is none. Such rows get zeros.",
         "cache-padding",
     ),
     Misconception(
@@ -1235,12 +1235,6 @@ def packed_negative_is_empty(lengths: Any) -> Array:
 def packed_empty_is_float(lengths: Any) -> Array:
     positions = right.packed_positions(lengths)
     return positions if positions.size else np.array([])
-
-
-def packed_needs_a_document(lengths: Any) -> Array:
-    if len(lengths) == 0:
-        raise ValueError("need at least one array to concatenate")
-    return right.packed_positions(lengths)
 
 
 PACKED_POSITIONS = (
@@ -1305,14 +1299,6 @@ PACKED_POSITIONS = (
         "packed_positions_empty",
         "Without tokens your result is a float array, NumPy's default for an empty list. Positions "
         "are integers, also when there are none.",
-        "ex-packed_positions",
-    ),
-    Misconception(
-        "packed-positions-need-a-document",
-        packed_needs_a_document,
-        "packed_positions_empty",
-        "An empty list of documents was refused, as NumPy's concatenate refuses it. No documents "
-        "have no positions: return an empty integer array.",
         "ex-packed_positions",
     ),
 )
@@ -1617,15 +1603,13 @@ def decode_in_place() -> Callable[..., Array]:
     return decode
 
 
-def decode_overflows() -> Callable[..., Array]:
+def decode_clips_scores() -> Callable[..., Array]:
     def decode(q: Array, k: Array, v: Array, base: float = 10000.0) -> Array:
         result = right.fixed_decode()(q, k, v, base)
         q, k = (as_floats(x, "x").astype(np.float64) for x in (q, k))
         keys, queries = (at(x, np.arange(len(x)), base) for x in (k, q))
-        with np.errstate(all="ignore"):
-            weights = np.tril(np.exp(queries @ keys.T / math.sqrt(q.shape[1])))
-            mixed = weights @ v / weights.sum(axis=1, keepdims=True)
-        return mixed.astype(result.dtype)
+        weights = np.tril(np.exp(np.clip(queries @ keys.T / math.sqrt(q.shape[1]), -500, 500)))
+        return (weights @ v / weights.sum(axis=1, keepdims=True)).astype(result.dtype)
 
     return decode
 
@@ -1773,11 +1757,11 @@ FIXED_DECODE = (
         "ex-fixed_decode",
     ),
     Misconception(
-        "fixed-decode-overflows",
-        decode_overflows,
+        "fixed-decode-clips-scores",
+        decode_clips_scores,
         "fixed_decode_large_scores",
-        "Large scores overflow: exp(1000) is infinite. Subtract the largest score first, which "
-        "leaves the softmax as it is.",
+        "Large scores were clipped so that exp does not overflow, and scores that differ became "
+        "equal. Subtract the largest one instead, which leaves the softmax as it is.",
         "ex-fixed_decode",
     ),
     Misconception(
@@ -2092,7 +2076,7 @@ def attention_without_projection(dim: int, num_heads: int, base: float = 10000.0
 
 
 def attention_with_biases(dim: int, num_heads: int, base: float = 10000.0) -> Any:
-    """`nn.Linear` as it comes; its biases are zeros here, so that nothing but their being shows."""
+    """`nn.Linear` as it comes; its biases are zeros here, so that only their being there shows."""
     import torch
 
     def setup(module: Any) -> None:
@@ -2255,7 +2239,7 @@ def attention_in_place(dim: int, num_heads: int, base: float = 10000.0) -> Any:
     forward = module.forward
 
     def overwriting(x: Any, cache: Any = None) -> Any:
-        y, cache = forward(x, cache)
+        y, cache = forward(x.clone(), cache)
         x.copy_(y.detach())
         return y, cache
 

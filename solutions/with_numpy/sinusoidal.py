@@ -1,7 +1,7 @@
 """Sinusoidal position encoding: a ruler of sines and cosines, one vector for each position.
 
 Why: attention does not see order, and a bounded vector of many wavelengths can be added to a token.
-Symbols: position pos (tokens), pair i = 0 … dim/2 − 1, frequency ω_i = base^(−2i/dim) (radians per
+Symbols: position pos (tokens), pair i = 0 … dim/2 − 1, frequency θ_i = base^(−2i/dim) (radians per
 token). "The paper" is Vaswani et al. (2017), arXiv:1706.03762, whose formulas have no numbers.
 """
 
@@ -17,7 +17,7 @@ from .order_blindness import as_floats as as_floats
 def frequencies(dim: int, base: float = 10000.0) -> np.ndarray:
     """Radians by which each pair of coordinates turns per token, the fastest pair first.
 
-    The factor of pos in the formulas of section 3.5 of the paper: ω_i = base^(−2i/dim), with the
+    The factor of pos in the formulas of section 3.5 of the paper: θ_i = base^(−2i/dim), with the
     pairs i = 0 … dim/2 − 1 counted from zero.
 
     Shapes: result (dim/2,).
@@ -62,9 +62,9 @@ def wavelengths(dim: int, base: float = 10000.0) -> np.ndarray:
 def sinusoidal_encoding(positions: ArrayLike, dim: int, base: float = 10000.0) -> np.ndarray:
     """The vector of each position: one sine and one cosine for every frequency.
 
-    Section 3.5 of the paper, with the frequency ω_i = base^(−2i/dim):
+    Section 3.5 of the paper, with the frequency θ_i = base^(−2i/dim):
 
-        PE(pos, 2i) = sin(pos·ω_i),   PE(pos, 2i + 1) = cos(pos·ω_i)
+        PE(pos, 2i) = sin(pos·θ_i),   PE(pos, 2i + 1) = cos(pos·θ_i)
 
     Shapes: positions any; result positions.shape + (dim,).
     Dtype: float64 whatever the dtype of `positions`, which is not changed.

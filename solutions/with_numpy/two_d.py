@@ -7,6 +7,7 @@ arXiv:2010.11929; "MAE" is He et al. (2022), arXiv:2111.06377; "RoPE-ViT" is Heo
 arXiv:2403.13298.
 """
 
+import operator
 from collections.abc import Callable
 from typing import SupportsIndex
 
@@ -16,14 +17,15 @@ from numpy.typing import ArrayLike
 from .rope import apply_rope, as_floats, rope_angles, rotate_2d
 
 
-def require_grid(height: int, width: int) -> None:
-    """Refuse, by name, what can be no size of a grid."""
+def require_grid(height: int, width: int) -> tuple[int, int]:
+    """Both sizes as plain integers, which never overflow; anything else is refused by name."""
     for name, size in (("height", height), ("width", width)):
         if not isinstance(size, SupportsIndex) or size < 1:
             raise ValueError(
                 f"{name} must be an integer of at least 1, got {size!r}; "
                 f"it counts patches, so divide the image by the size of a patch first"
             )
+    return operator.index(height), operator.index(width)
 
 
 def require_quarters(dim: int) -> None:
@@ -65,7 +67,7 @@ def grid_positions(height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
     >>> cols
     array([0, 1, 2, 0, 1, 2])
     """
-    require_grid(height, width)
+    height, width = require_grid(height, width)
     rows, cols = np.divmod(np.arange(height * width, dtype=np.int64), width)
     return rows, cols
 
@@ -223,9 +225,8 @@ def resize_grid(table: ArrayLike, old_hw: tuple[int, int], new_hw: tuple[int, in
     array([20., 24., 28.])
     """
     table = as_floats(table, "table")
-    (height, width), (new_height, new_width) = old_hw, new_hw
-    require_grid(height, width)
-    require_grid(new_height, new_width)
+    height, width = require_grid(*old_hw)
+    new_height, new_width = require_grid(*new_hw)
     if table.ndim != 2 or len(table) != height * width:
         raise ValueError(
             f"table must be (h·w, dim) with h·w = {height}·{width} = {height * width} rows, got "
@@ -264,7 +265,7 @@ def fixed_grid() -> Callable[[int, int], np.ndarray]:
     """
 
     def centres(height: int, width: int) -> np.ndarray:
-        require_grid(height, width)
+        height, width = require_grid(height, width)
         down = (np.arange(height) + 0.5) / height
         across = (np.arange(width) + 0.5) / width
         mesh = np.meshgrid(down, across, indexing="ij")  # each (height, width), as the patches lie

@@ -6,6 +6,7 @@ float64. "RoPE-ViT" is Heo et al. (2024), arXiv:2403.13298.
 """
 
 import math
+import operator
 from typing import SupportsIndex
 
 import torch
@@ -72,17 +73,15 @@ class AxialRotaryEmbedding2D(nn.Module):
                 f"k must have the batch and seq of q and a number of heads that divides q's, "
                 f"got q {tuple(q.shape)} and k {tuple(k.shape)}; rotate before you repeat keys"
             )
-        sizes = {
-            "height": (height, 1),
-            "width": (width, 1),
-            "num_prefix_tokens": (num_prefix_tokens, 0),
-        }
-        for name, (size, least) in sizes.items():
-            if not isinstance(size, SupportsIndex) or size < least:
+        counts = {"height": height, "width": width, "num_prefix_tokens": num_prefix_tokens}
+        for name, count in counts.items():
+            least = 0 if name == "num_prefix_tokens" else 1
+            if not isinstance(count, SupportsIndex) or count < least:
                 raise ValueError(
-                    f"{name} must be an integer of at least {least}, got {size!r}; "
-                    f"patches and tokens are counted"
+                    f"{name} must be an integer of at least {least}, got {count!r}; "
+                    f"it counts patches or tokens"
                 )
+        height, width, num_prefix_tokens = map(operator.index, counts.values())
         if seq != num_prefix_tokens + height * width:
             raise ValueError(
                 f"seq must be num_prefix_tokens + height·width = "
@@ -96,7 +95,9 @@ class AxialRotaryEmbedding2D(nn.Module):
         cos, sin = angles.cos(), angles.sin()
 
         def turned(x: Tensor) -> Tensor:
-            prefix, patches = x[:, :, :num_prefix_tokens], x[:, :, num_prefix_tokens:]
-            return torch.cat([prefix, rotate_pairs(patches, cos, sin, "interleaved")], dim=2)
+            rotated = x.clone()  # not torch.cat: autocast to float16 refuses to join bfloat16
+            patches = x[:, :, num_prefix_tokens:]
+            rotated[:, :, num_prefix_tokens:] = rotate_pairs(patches, cos, sin, "interleaved")
+            return rotated
 
         return turned(q), turned(k)

@@ -1244,3 +1244,93 @@ class InPlaceForTheQueries(Scaled):
         turned_q, turned_k = self.right(q, k, positions)
         q.copy_(turned_q)
         return turned_q, turned_k
+
+
+# ------------------------------------------------------------------------------ more corners
+
+
+@wrong("llama3_frequencies")
+def equal_limits_are_refused(
+    dim, base, factor, original_length, low_freq_factor=1.0, high_freq_factor=4.0
+):
+    if low_freq_factor >= high_freq_factor:
+        raise ValueError("the limits leave no fade")
+    limits = (low_freq_factor, high_freq_factor)
+    return right.llama3_frequencies(dim, base, factor, original_length, *limits)
+
+
+@wrong("llama3_frequencies")
+def equal_limits_divide_by_zero(
+    dim, base, factor, original_length, low_freq_factor=1.0, high_freq_factor=4.0
+):
+    1 / (high_freq_factor - low_freq_factor)
+    limits = (low_freq_factor, high_freq_factor)
+    return right.llama3_frequencies(dim, base, factor, original_length, *limits)
+
+
+@wrong("longrope_frequencies")
+def sets_of_any_shape(dim, base, short_factors, long_factors, original_length, sequence_length):
+    short, long = np.ravel(short_factors), np.ravel(long_factors)
+    return right.longrope_frequencies(dim, base, short, long, original_length, sequence_length)
+
+
+@wrong("longrope_frequencies")
+def counts_rows_only(dim, base, short_factors, long_factors, original_length, sequence_length):
+    short, long = np.asarray(short_factors, float), np.asarray(long_factors, float)
+    if len(short) == len(long) == dim // 2 and short.ndim + long.ndim > 2:
+        return ladder(dim, base) / (short if sequence_length <= original_length else long)
+    return right.longrope_frequencies(dim, base, short, long, original_length, sequence_length)
+
+
+@wrong("longrope_frequencies")
+def factors_lose_their_digits(
+    dim, base, short_factors, long_factors, original_length, sequence_length
+):
+    short, long = np.asarray(short_factors, "float32"), np.asarray(long_factors, "float32")
+    return right.longrope_frequencies(dim, base, short, long, original_length, sequence_length)
+
+
+@wrong("fixed_yarn_ramp")
+def equal_ends_one_pair_apart():
+    blend = right.fixed_yarn_ramp()
+
+    def wide_step(frequencies, factor, low, high):
+        return blend(frequencies, factor, low, high + 1 if low == high else high)
+
+    return wide_step
+
+
+@wrong("fixed_yarn_ramp")
+def blends_the_first_of_several_axes():
+    blend = right.fixed_yarn_ramp()
+
+    def any_axes(frequencies, factor, low, high):
+        table = np.asarray(frequencies)
+        columns = [blend(c, factor, low, high) for c in table.reshape(len(table), -1).T]
+        return np.stack(columns, -1).reshape(table.shape)
+
+    return any_axes
+
+
+@wrong("ScaledRotaryEmbedding")
+class RampStopsAtTheLastPair(Scaled):
+    def forward(self, q, k, positions):
+        rotated = self.right(q, k, positions)
+        base, length = self.given[1], self.given[4]
+        turns = [length / (2 * math.pi * beta) for beta in (32, 1)]
+        dim = q.shape[-1]
+        low, high = (dim * math.log(t) / (2 * math.log(base)) for t in turns)
+        low, high = max(math.floor(low), 0), min(math.ceil(high), dim // 2 - 1)
+        if self.scaling != "yarn" or low >= high:
+            return rotated
+        ramp = ((torch.arange(dim // 2) - low) / (high - low)).clamp(0, 1).double()
+        frequencies = torch.tensor(ladder(dim, base)) * (1 - ramp + ramp / self.factor)
+        angles = positions.double()[..., None] * frequencies
+        angles = angles if angles.ndim == 2 else angles[:, None]
+        turn = right.yarn_attention_factor(self.factor) * torch.exp(1j * angles)
+        results = []
+        for x in (q, k):
+            first, second = x.double().chunk(2, -1)
+            z = (first + 1j * second) * turn
+            results.append(torch.cat([z.real, z.imag], -1).to(x.dtype))
+        return tuple(results)

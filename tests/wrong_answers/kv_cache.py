@@ -563,11 +563,11 @@ def only_the_last_eight(x_t, w_q, w_k, w_v, cache, base=10000.0):
 
 
 @wrong("decode_step")
-def scores_clipped(x_t, w_q, w_k, w_v, cache, base=10000.0):
+def overflows(x_t, w_q, w_k, w_v, cache, base=10000.0):
     m = len(cache)
     out = right.decode_step(x_t, w_q, w_k, w_v, cache, base)
     q = apply_rope((as_floats(x_t, "x") @ w_q)[None], [m], base)[0]
-    weights = np.exp(np.clip(cache.keys @ q / len(q) ** 0.5, -50, 50))
+    weights = np.exp(cache.keys @ q / len(q) ** 0.5)
     return (weights @ cache.values / weights.sum()).astype(out.dtype)
 
 
@@ -705,14 +705,10 @@ def counts_through_the_batch(attention_mask):
 
 
 @wrong("left_pad_positions")
-def first_token_found_in_the_first_column(attention_mask):
-    """argmax of a row of zeros is 0."""
-    mask = attention_mask.astype(int)
-    positions = np.arange(mask.shape[1]) - mask.argmax(axis=1)[:, None]
-    inside = (
-        positions < np.maximum(mask.sum(axis=1), mask.shape[1] * (mask.sum(axis=1) == 0))[:, None]
-    )
-    return np.where(inside, np.maximum(positions, 0), 0)
+def needs_a_token_in_each_row(attention_mask):
+    if not attention_mask.any(axis=1).all():
+        raise ValueError("a row has no token")
+    return right.left_pad_positions(attention_mask)
 
 
 @wrong("left_pad_positions")
@@ -811,6 +807,14 @@ def zero_refused(lengths):
 def none_at_all_is_one_zero(lengths):
     positions = right.packed_positions(lengths)
     return positions if positions.size else np.zeros(1, dtype=int)
+
+
+@wrong("packed_positions")
+def needs_a_document(lengths):
+    """As np.concatenate does."""
+    if not lengths:
+        raise ValueError("need at least one array")
+    return right.packed_positions(lengths)
 
 
 @wrong("packed_positions")
@@ -1131,10 +1135,9 @@ def values_in_place():
 
 
 @wrong("fixed_decode")
-def scores_clipped_():
+def overflows_():
     def change(out, q, k, v, base):
-        wide = np.clip(full_scores(q, k, base), -60, 60)
-        weights = np.tril(np.exp(wide))
+        weights = np.tril(np.exp(full_scores(q, k, base)))
         return (weights @ v / weights.sum(axis=1, keepdims=True)).astype(out.dtype)
 
     return decoding(change)()
@@ -1447,3 +1450,129 @@ class LadderIsABuffer(Changed):
         angles = positions[:, None].float() * self.theta.float()
         cos, sin = angles.cos(), angles.sin()
         return tuple(rotate_pairs(x, cos, sin, "interleaved") for x in (q, k))
+
+
+# --------------------------------------------------------------- found by programs of outsiders
+
+
+@wrong("rope_tables")
+def no_rows_are_refused(max_len, dim, base=10000.0):
+    if max_len == 0:
+        raise ValueError("max_len must be positive")
+    return right.rope_tables(max_len, dim, base)
+
+
+@wrong("rope_with_offset")
+def computed_in_float32(x, cos, sin, offset=0):
+    turned = right.rope_with_offset(as_floats(x, "x").astype("f4"), cos, sin, offset)
+    return turned.astype(as_floats(x, "x").dtype)
+
+
+@wrong("rope_with_offset")
+def offset_rounded_down(x, cos, sin, offset=0):
+    return right.rope_with_offset(x, cos, sin, int(offset))
+
+
+@wrong("rope_with_offset")
+def one_sine_for_all_pairs(x, cos, sin, offset=0):
+    return right.rope_with_offset(x, cos, np.broadcast_to(sin, np.shape(cos)), offset)
+
+
+class Rows(right.KVCache):
+    """Rows of arrays, stored as the functions `k_of` and `v_of` make them."""
+
+    def k_of(self, k):
+        return np.array(as_floats(k, "k"))
+
+    def v_of(self, v):
+        return np.array(as_floats(v, "v"))
+
+    def append(self, k, v):
+        super().append(k, v)
+        before = len(self) - len(k)
+        self._keys[before:], self._values[before:] = self.k_of(k), self.v_of(v)
+
+
+@wrong("KVCache")
+class RowsOfTheCaller(Rows):
+    """Slices of an array are views of it, and a list of them copies nothing."""
+
+    def k_of(self, k):
+        return as_floats(k, "k")
+
+
+@wrong("KVCache")
+class ValuesOfTheCaller(Rows):
+    def v_of(self, v):
+        return as_floats(v, "v")
+
+
+@wrong("KVCache")
+class ValuesLikeKeys(right.KVCache):
+    def append(self, k, v):
+        super().append(k, np.asarray(v, dtype=as_floats(k, "k").dtype))
+
+
+@wrong("KVCache")
+class IntegersStayIntegers(Rows):
+    def k_of(self, k):
+        return np.array(k)
+
+
+@wrong("KVCache")
+class KeysStayWhenValuesAreRefused(right.KVCache):
+    def append(self, k, v):
+        if len(self) and np.shape(v)[1] != self._values[0].size:
+            self._keys.extend(np.array(k, dtype=float))
+        super().append(k, v)
+
+
+@wrong("KVCache")
+class OneTokenWithoutItsAxis(right.KVCache):
+    def append(self, k, v):
+        super().append(np.atleast_2d(k), np.atleast_2d(v))
+
+
+@wrong("KVCache")
+class LengthRoundedDown(right.KVCache):
+    def truncate(self, length):
+        super().truncate(int(length))
+
+
+@wrong("decode_step")
+def token_stays_when_base_is_refused(x_t, w_q, w_k, w_v, cache, base=10000.0):
+    if base <= 0:
+        right.decode_step(x_t, w_q, w_k, w_v, cache)
+    return right.decode_step(x_t, w_q, w_k, w_v, cache, base)
+
+
+@wrong("left_pad_positions")
+def any_number_is_a_token(attention_mask):
+    mask = np.array(attention_mask)
+    return right.left_pad_positions((mask != 0).astype(int))
+
+
+@wrong("left_pad_positions")
+def one_row_is_a_batch(attention_mask):
+    return right.left_pad_positions(np.atleast_2d(attention_mask))
+
+
+@wrong("packed_positions")
+def lengths_rounded_down(lengths):
+    return right.packed_positions([int(n) for n in lengths])
+
+
+@wrong("packed_positions")
+def lengths_in_any_shape(lengths):
+    return right.packed_positions(np.ravel(lengths) if np.size(lengths) else lengths)
+
+
+@wrong("rerotate_keys")
+def a_delta_for_each_key(keys, delta, base=10000.0):
+    return apply_rope(keys, np.broadcast_to(delta, np.shape(keys)[:1]), base)
+
+
+@wrong("rerotate_keys")
+def any_leading_axes(keys, delta, base=10000.0):
+    rows = np.reshape(keys, (-1, np.shape(keys)[-1]))
+    return right.rerotate_keys(rows, delta, base).reshape(np.shape(keys))

@@ -407,13 +407,6 @@ def more_places_than_vectors(x, rows, cols, base=100.0):
 
 
 @wrong("axial_rope_2d")
-def a_vector_without_an_axis(x, rows, cols, base=100.0):
-    if np.ndim(x) == 1 and np.ndim(rows) == np.ndim(cols) == 0:
-        return right.axial_rope_2d([x], [rows], [cols], base)[0]
-    return right.axial_rope_2d(x, rows, cols, base)
-
-
-@wrong("axial_rope_2d")
 def an_assertion_for_the_width(x, rows, cols, base=100.0):
     assert np.shape(x)[-1] % 4 == 0 and np.shape(x)[-1], np.shape(x)
     return right.axial_rope_2d(x, rows, cols, base)
@@ -1261,13 +1254,6 @@ class LengthNotChecked(Axial):
 
 
 @wrong("AxialRotaryEmbedding2D")
-class LengthIsAnAssertion(Axial):
-    def forward(self, q, k, height, width, num_prefix_tokens=0):
-        assert q.shape[2] == num_prefix_tokens + height * width
-        return self.right(q, k, height, width, num_prefix_tokens)
-
-
-@wrong("AxialRotaryEmbedding2D")
 class ShorterSequencesPass(Axial):
     def forward(self, q, k, height, width, num_prefix_tokens=0):
         missing = num_prefix_tokens + height * width - q.shape[2]
@@ -1485,3 +1471,31 @@ class OneHeadForAll(Axial):
     def forward(self, q, k, *grid, **prefix):
         a, b = super().forward(q, k, *grid, **prefix)
         return torch.cat([a[:, :1], q[:, 1:]], dim=1), b
+
+
+# --------------------------------------------------------------- found by programs of outsiders
+
+
+@wrong("grid_positions")
+def sizes_rounded_down(height, width):
+    return right.grid_positions(int(height), int(width))
+
+
+@wrong("fixed_grid")
+def centres_of_sizes_rounded_down():
+    centres = right.fixed_grid()
+    return lambda height, width: centres(int(height), int(width))
+
+
+@wrong("AxialRotaryEmbedding2D")
+class SomethingToTrain(Axial):
+    def __init__(self, head_dim, base=100.0):
+        super().__init__(head_dim, base)
+        self.scale = torch.nn.Parameter(torch.ones(1))
+
+
+@wrong("AxialRotaryEmbedding2D")
+class KeepsItsTableInTheCheckpoint(Axial):
+    def __init__(self, head_dim, base=100.0):
+        super().__init__(head_dim, base)
+        self.register_buffer("table", self.angles(4, 4))
