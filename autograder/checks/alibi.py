@@ -181,8 +181,10 @@ def check_alibi_bias_both_sides(student: Answers, reference: Answers, rng: Any) 
 def check_alibi_bias_any_positions(student: Answers, reference: Answers, rng: Any) -> None:
     """Positions come in any order, as many queries and keys as there are: (heads, n_q, n_k)."""
     for heads, n_q, n_k in ((2, 3, 5), (3, 8, 2), (4, 4, 4)):
-        inputs = (scattered(rng, n_q), scattered(rng, n_k) + 4, slopes_of(rng, heads))
-        agrees(student, reference, "alibi_bias", *inputs, atol=bias_room())
+        slopes = slopes_of(rng, heads)
+        for _ in range(2):  # as many as before, and elsewhere
+            inputs = (scattered(rng, n_q), scattered(rng, n_k) + 4, slopes)
+            agrees(student, reference, "alibi_bias", *inputs, atol=bias_room())
 
 
 @behaviour("alibi_bias", hidden=True)
@@ -207,11 +209,15 @@ def check_alibi_bias_unsigned(student: Answers, reference: Answers, rng: Any) ->
 
 @behaviour("alibi_bias", hidden=True)
 def check_alibi_bias_float64(student: Answers, reference: Answers, rng: Any) -> None:
-    """The bias of integer positions, also far ones, is float64 and exact."""
+    """The bias is float64 and exact, of far positions and whatever the dtypes of the arguments."""
     for dtype in ("int64", "int32", "float64"):
         far = 70_000_000 + scattered(rng, 5)
         inputs = ((far[::2] - 5).astype(dtype), far.astype(dtype), slopes_of(rng, 3))
         agrees(student, reference, "alibi_bias", *inputs, atol=room(200.0), dtype="float64")
+    for dtype, slope_dtype in (("int64", "float32"), ("float32", "float32"), ("int64", "int64")):
+        near, slopes = scattered(rng, 5).astype(dtype), (4 * slopes_of(rng, 3) + 1)
+        inputs = (near[::2] - 5, near, slopes.astype(slope_dtype))
+        agrees(student, reference, "alibi_bias", *inputs, atol=room(900.0), dtype="float64")
 
 
 @behaviour("alibi_bias", hidden=True)
@@ -224,13 +230,14 @@ def check_alibi_bias_leaves_input(student: Answers, reference: Answers, rng: Any
 
 @behaviour("alibi_bias", hidden=True)
 def check_alibi_bias_refuses(student: Answers, reference: Answers, rng: Any) -> None:
-    """Positions and slopes that are not 1-D raise, also where NumPy would broadcast them."""
+    """Positions and slopes that are not 1-D raise, also where they would broadcast; so do none."""
     q_positions, k_positions, slopes = scattered(rng, 3), scattered(rng, 3), slopes_of(rng, 2)
     with good_input():
         agrees(student, reference, "alibi_bias", q_positions, k_positions, slopes, atol=bias_room())
     bad_positions(student.alibi_bias, rng, slopes)
     for bad in (0.5, np.array(0.5), rng.uniform(0.1, 0.5, (2, 3))):
         refuses(student.alibi_bias, q_positions, k_positions, bad, because="slopes are not 1-D")
+    refuses(student.alibi_bias, q_positions, k_positions, slopes[:0], because="there is no head")
 
 
 def bad_positions(answer: Any, rng: np.random.Generator, *after: Any) -> None:
@@ -287,12 +294,15 @@ def check_alibi_attention_from_a_cache(student: Answers, reference: Answers, rng
 
 @behaviour("alibi_attention")
 def check_alibi_attention_large_scores(student: Answers, reference: Answers, rng: Any) -> None:
-    """Scores in the thousands, and keys that are all far away, give finite weights."""
+    """Scores of any size, and keys that are all far away, give finite weights to what is seen."""
     q, k, v, slopes, q_positions, k_positions = attention_inputs(rng)
-    far = (q_positions + 20_000, k_positions)
-    for inputs in ((40 * q, 40 * k, v, slopes, q_positions, k_positions), (q, k, v, slopes, *far)):
-        allowed = room(v, scores=20_000.0)
-        agrees(student, reference, "alibi_attention", *inputs, atol=allowed)
+    for size in (40, 1_000_000):  # of scores of 10¹² one stands alone: no rounding comes near it
+        inputs = (size * q, size * k, v, slopes, q_positions, k_positions)
+        agrees(student, reference, "alibi_attention", *inputs, atol=room(v, scores=20_000.0))
+    for away in (20_000, 40_000_000_000):
+        later = k_positions + away * (k_positions == k_positions.max())  # one key stays unseen
+        inputs = (q, k, v, slopes, q_positions + away - 9, later + 9)
+        agrees(student, reference, "alibi_attention", *inputs, atol=room(v, scores=float(away)))
 
 
 @behaviour("alibi_attention", hidden=True)
@@ -302,6 +312,18 @@ def check_alibi_attention_keeps_dtype(student: Answers, reference: Answers, rng:
         inputs = attention_inputs(rng, dtype)
         allowed = room(inputs[2], dtype=dtype, scores=20.0)
         agrees(student, reference, "alibi_attention", *inputs, atol=allowed, dtype=dtype)
+
+
+@behaviour("alibi_attention", hidden=True)
+def check_alibi_attention_in_float64(student: Answers, reference: Answers, rng: Any) -> None:
+    """Small dtypes are computed in float64: large products and far keys lose no digits."""
+    q, k, v, slopes, q_positions, k_positions = attention_inputs(rng, "float32")
+    inputs, allowed = (q, k, v, slopes, q_positions + 20_000, k_positions), room(v, dtype="float32")
+    agrees(student, reference, "alibi_attention", *inputs, atol=allowed)
+    q, k = (rng.integers(100, 250, (2, n, 8)).astype("float16") for n in (3, 5))
+    v, where = v.astype("float16"), (q_positions, k_positions)  # products beyond float16
+    allowed = room(v, dtype="float16")
+    agrees(student, reference, "alibi_attention", q, k, v, slopes, *where, atol=allowed)
 
 
 @behaviour("alibi_attention", hidden=True)
@@ -373,7 +395,10 @@ def check_alibi_attention_refuses_shapes(student: Answers, reference: Answers, r
         refuse(1, rng.standard_normal((heads, 5, 8)), "keys with another number of heads")
         refuse(2, rng.standard_normal((heads, 5, 8)), "values with another number of heads")
         refuse(3, slopes_of(rng, heads), "another number of slopes than of heads")
+    one_head = (k[:1], v[:1], slopes, q_positions, k_positions)
+    refuses(student.alibi_attention, q, *one_head, because="keys of one head, queries of two")
     refuse(3, slopes_of(rng, 6).reshape(2, 3), "slopes that are not 1-D")
+    refuse(0, q[:, :1], "one query for three positions")
     refuse(0, q[..., :1], "queries narrower than the keys")
     refuse(1, k[..., :1], "keys narrower than the queries")
     refuse(1, k[:, :1], "one key for five values")
@@ -448,18 +473,25 @@ def check_t5_bucket_single_integer(student: Answers, reference: Answers, rng: An
 
 @behaviour("t5_bucket", hidden=True)
 def check_t5_bucket_huge(student: Answers, reference: Answers, rng: Any) -> None:
-    """Distances of billions are in the last bucket, whatever their integer dtype holds."""
+    """Distances of billions are in the last bucket; no integer dtype is too narrow or unsigned."""
     for dtype, far in (("int64", 2**40), ("int64", 3 * 10**9), ("int32", 10**9), ("int16", 30_000)):
         relative = np.array([-far, far, -129, 129, 4], dtype=dtype)
         equal(student.t5_bucket(relative), [15, 31, 15, 31, 20])
         equal(student.t5_bucket(relative, False), [31, 0, 31, 0, 0])
+    relative = np.array([-128, 127, -3, 0], dtype="int8")  # int8 has no 128
+    equal(student.t5_bucket(relative), [15, 31, 3, 0])
+    equal(student.t5_bucket(relative, False), [31, 0, 3, 0])
+    relative = np.array([200, 3, 0], dtype="uint8")  # and uint8 no negative number
+    equal(student.t5_bucket(relative), [31, 19, 0])
+    equal(student.t5_bucket(relative, False), [0, 0, 0])
 
 
 @behaviour("t5_bucket", hidden=True)
 def check_t5_bucket_few_buckets(student: Answers, reference: Answers, rng: Any) -> None:
-    """Few buckets, or a max_distance just beyond the exact ones, still work."""
+    """Few buckets, an odd number for one direction, or max_distance just beyond exact ones work."""
     relative = np.array([-40, -7, -3, -1, 0, 1, 2, 6, 41])
-    for both, buckets, far in ((True, 4, 20), (False, 4, 20), (False, 2, 9), (True, 16, 5)):
+    even = ((True, 4, 20), (False, 4, 20), (False, 2, 9), (True, 16, 5))
+    for both, buckets, far in (*even, (False, 5, 20), (False, 7, 30), (True, 10, 20)):
         agrees(student, reference, "t5_bucket", relative, both, buckets, far, atol=0.0)
 
 
@@ -486,6 +518,21 @@ def check_t5_bucket_refuses_no_room(student: Answers, reference: Answers, rng: A
         because = "no room beyond the exact buckets"
         inputs = (relative, both, buckets, far)
         refuses(student.t5_bucket, *inputs, error="ValueError", because=because)
+
+
+@behaviour("t5_bucket", hidden=True)
+def check_t5_bucket_refuses_numbers(student: Answers, reference: Answers, rng: Any) -> None:
+    """An odd num_buckets for two directions, or too few for one exact bucket in each, raises."""
+    relative = np.array([-40, -9, -8, -3, 0, 8, 41])
+    with good_input():
+        for both, buckets in ((True, 32), (False, 32)):
+            agrees(student, reference, "t5_bucket", relative, both, buckets, 50, atol=0.0)
+    for buckets in (5, 7, 31):
+        because = f"{buckets} buckets for two directions"
+        refuses(student.t5_bucket, relative, True, buckets, 50, because=because)
+    for both, buckets in ((True, 2), (True, 0), (False, 1), (False, 0)):
+        because = f"{buckets} buckets, none of them exact"
+        refuses(student.t5_bucket, relative, both, buckets, 50, because=because)
 
 
 # -------------------------------------------------------------------------------- shaw_scores
@@ -545,6 +592,33 @@ def check_shaw_scores_keeps_dtype(student: Answers, reference: Answers, rng: Any
 
 
 @behaviour("shaw_scores", hidden=True)
+def check_shaw_scores_in_float64(student: Answers, reference: Answers, rng: Any) -> None:
+    """Small dtypes are computed in float64: large products neither overflow nor lose digits."""
+    q, k, a, *where = shaw_inputs(rng)
+    q, k = q + 3000 * np.tile([1.0, -1.0], 4), k + 3000  # nearly orthogonal, and long
+    q, k, a = (x.astype("float32") for x in (q, k, a))
+    expected = reference.shaw_scores(q, k, a, *where)
+    close(student.shaw_scores(q, k, a, *where), expected, room(expected, dtype="float32"))
+    q, k = (rng.integers(100, 141, (n, 8)).astype("float16") for n in (3, 5))  # sums over 65504
+    a = rng.integers(-2, 3, (7, 8)).astype("float16")
+    expected = reference.shaw_scores(q, k, a, *where)
+    close(student.shaw_scores(q, k, a, *where), expected, room(expected, dtype="float16"))
+
+
+@behaviour("shaw_scores", hidden=True)
+def check_shaw_scores_fractions(student: Answers, reference: Answers, rng: Any) -> None:
+    """Positions may be fractions that are whole tokens apart; any other distance raises."""
+    q, k, a, q_positions, k_positions = shaw_inputs(rng)
+    with good_input():
+        for part in (0.5, 0.25):
+            where = (q_positions + part, k_positions + part)
+            agrees(student, reference, "shaw_scores", q, k, a, *where, atol=room(10.0))
+    for q_part, k_part in ((0.5, 0.0), (0.0, 0.25), (0.75, 0.5)):
+        where = (q_positions + q_part, k_positions + k_part)
+        refuses(student.shaw_scores, q, k, a, *where, because="distances that are not whole")
+
+
+@behaviour("shaw_scores", hidden=True)
 def check_shaw_scores_integers(student: Answers, reference: Answers, rng: Any) -> None:
     """Integer vectors give float64 scores with their fractions kept."""
     q, k, a = (rng.integers(-9, 9, (n, 8)) for n in (3, 5, 7))
@@ -579,9 +653,11 @@ def check_shaw_scores_refuses_even_rows(student: Answers, reference: Answers, rn
     q, k, a, *where = shaw_inputs(rng)
     with good_input():
         agrees(student, reference, "shaw_scores", q, k, a, *where, atol=room(10.0))
+    last = np.full(3, where[1].max() + 1)  # after all keys: the rows behind the middle are not read
     for rows in (6, 2, 0, 8):
         bad, because = rng.standard_normal((rows, 8)), "an even number of rows"
-        refuses(student.shaw_scores, q, k, bad, *where, because=because)
+        for q_positions in (where[0], last):
+            refuses(student.shaw_scores, q, k, bad, q_positions, where[1], because=because)
 
 
 @behaviour("shaw_scores", hidden=True)
@@ -600,6 +676,8 @@ def check_shaw_scores_refuses_shapes(student: Answers, reference: Answers, rng: 
         refuse(0, q[:, :width], "queries narrower than the keys")
         refuse(1, k[:, :width], "keys narrower than the queries")
         refuse(2, a[:, :width], "a table narrower than the vectors")
+    refuse(0, q[:1], "one query for three positions")
+    refuse(1, k[:1], "one key for five positions")
     because = "positions that do not count the queries, or the keys"
     for shape in ((), (1,), (2,), (4,), (5,), (3, 1), (1, 3)):
         refuse(3, np.full(shape, q_positions[0]), because)
@@ -682,11 +760,14 @@ def check_fixed_bias_leaves_input(student: Answers, reference: Answers, rng: Any
 
 @behaviour("fixed_bias", hidden=True)
 def check_fixed_bias_refuses(student: Answers, reference: Answers, rng: Any) -> None:
-    """Positions that are not 1-D raise, also where NumPy would broadcast them."""
-    inputs = (scattered(rng, 3), scattered(rng, 3), 0.3)
+    """Positions that are not 1-D raise, also where they would broadcast; so do several slopes."""
+    q_positions, k_positions = scattered(rng, 3), scattered(rng, 3)
     with good_input():
-        agrees(student, reference, "fixed_bias", *inputs, atol=bias_room())
+        agrees(student, reference, "fixed_bias", q_positions, k_positions, 0.3, atol=bias_room())
     bad_positions(student.fixed_bias, rng, 0.3)
+    for shape in ((3,), (1,), (2,), (3, 1)):
+        slopes, because = rng.uniform(0.1, 0.5, shape), f"slopes of shape {shape} for a single one"
+        refuses(student.fixed_bias, q_positions, k_positions, slopes, because=because)
 
 
 # --------------------------------------------------------------------------------- alibi_sdpa
@@ -753,7 +834,7 @@ def check_alibi_sdpa_scores(student: Answers, reference: Answers, rng: Any) -> N
 @behaviour("alibi_sdpa", weight=2)
 def check_alibi_sdpa_offset(student: Answers, reference: Answers, rng: Any) -> None:
     """Queries that start at an offset see the cached keys up to their own position, no more."""
-    for n_q, n_k, offset in ((3, 8, 4), (1, 8, 7), (2, 8, 0), (3, 8, 5)):
+    for n_q, n_k, offset in ((3, 8, 4), (2, 8, 0), (1, 8, 7), (3, 8, 5)):
         inputs = sdpa_inputs(rng, n_q, n_k)
         expected = reference.alibi_sdpa(*inputs, offset=offset)
         attended(student.alibi_sdpa(*inputs, offset=offset), expected, inputs[2])
@@ -766,6 +847,23 @@ def check_alibi_sdpa_bfloat16(student: Answers, reference: Answers, rng: Any) ->
     result = student.alibi_sdpa(*inputs, offset)
     close(result, expected, allowed)
     same_dtype(result, "bfloat16")
+
+
+@behaviour("alibi_sdpa", hidden=True)
+def check_alibi_sdpa_far_key(student: Answers, reference: Answers, rng: Any) -> None:
+    """With bfloat16 input, slope, distance and penalty of a far key are those of float32."""
+    # The far key's content, 1024, makes up for its penalty, so it weighs as much as the query's
+    # own key. 1024 is whole in bfloat16; a slope or distance rounded to it moves it by 2 or more.
+    n_k, far = 1601, (1556, 914)
+    q, k = np.full((1, 2, 1, 16), 16.0), np.full((1, 2, n_k, 16), -16.0)
+    v = np.zeros((1, 2, n_k, 16))
+    expected = rng.choice([-1.0, -0.875, 0.875, 1.0], (1, 2, 1, 16))
+    for head, distance in enumerate(far):
+        k[0, head, -1], k[0, head, -1 - distance] = 0.0, 16.0
+        v[0, head, -1], v[0, head, -1 - distance] = -expected[0, head], 3 * expected[0, head]
+    slopes = tensor(1024.0 / np.array(far))
+    result = student.alibi_sdpa(*(tensor(x, "bfloat16") for x in (q, k, v)), slopes, n_k - 1)
+    close(result, expected, tolerance("bfloat16", scale=4.0))
 
 
 @behaviour("alibi_sdpa", hidden=True)
@@ -832,7 +930,7 @@ def check_alibi_sdpa_refuses_slopes(student: Answers, reference: Answers, rng: A
     expected = reference.alibi_sdpa(q, k, v, slopes)
     with good_input():
         attended(student.alibi_sdpa(q, k, v, slopes), expected, v)
-    for shape in ((1,), (2,), (5,), (), (2, 3), (1, 1), (2, 1), (2, 5)):
+    for shape in ((1,), (2,), (5,), (), (2, 3), (1, 1), (2, 1), (2, 5), (3, 1), (1, 3)):
         bad, because = tensor(rng.uniform(0.1, 0.5, shape)), "slopes are not one for each head"
         refuses(student.alibi_sdpa, q, k, v, bad, because=because)
     one = tensor(slopes_of(rng, 3))
@@ -851,7 +949,22 @@ def check_alibi_sdpa_refuses_shapes(student: Answers, reference: Answers, rng: A
     refuses(student.alibi_sdpa, q, k, v[:1], slopes, because="one row of values, two of keys")
     refuses(student.alibi_sdpa, q, k[:1], v, slopes, because="one row of keys, two of values")
     refuses(student.alibi_sdpa, q, k, v[:, :1], slopes, because="values of one head, keys of three")
+    one_head = (k[:, :1], v[:, :1], slopes)
+    refuses(student.alibi_sdpa, q, *one_head, because="keys of one head, queries of three")
     refuses(student.alibi_sdpa, q, k[..., :1], v, slopes, because="keys narrower than queries")
     refuses(student.alibi_sdpa, q[..., :1], k, v, slopes, because="queries narrower than keys")
     refuses(student.alibi_sdpa, q, k, v[:, :, :1], slopes, because="one value for eight keys")
     refuses(student.alibi_sdpa, q, k, v[:, :, :4], slopes, because="fewer values than keys")
+
+
+@behaviour("alibi_sdpa", hidden=True)
+def check_alibi_sdpa_refuses_integers(student: Answers, reference: Answers, rng: Any) -> None:
+    """Queries of integers, with keys and values of integers or of floats, raise."""
+    *floats, slopes = sdpa_inputs(rng, 3, 8)
+    expected = reference.alibi_sdpa(*floats, slopes, 5)
+    with good_input():
+        attended(student.alibi_sdpa(*floats, slopes, 5), expected, floats[2])
+    whole = [(4 * x).round().long() for x in floats]
+    because = "integers, between which no mean can lie"
+    for inputs in (whole, [whole[0], *floats[1:]], [x.int() for x in whole]):
+        refuses(student.alibi_sdpa, *inputs, slopes, 5, because=because)

@@ -286,17 +286,15 @@ def check_rope_with_offset_other_sizes(student: Answers, reference: Answers, rng
 
 @behaviour("rope_with_offset", weight=2, hidden=True)
 def check_rope_with_offset_refuses(student: Answers, reference: Answers, rng: Any) -> None:
-    """Offsets such as -1 and 2.5 raise, so do tables of other shapes; odd dim: a ValueError."""
+    """Offsets such as -1 and 2.5 raise, so do tables of other widths; odd dim: a ValueError."""
     x, (cos, sin) = rng.standard_normal((3, 8)), tables(12, 8, 70.0)
     rotate = student.rope_with_offset
     with good_input():
         agrees(student, reference, "rope_with_offset", x, cos, sin, 4, atol=room(x, 12))
     for offset in (-1, -3, -5, -12, -20):
         refuses(rotate, x, cos, sin, offset, because="a negative offset")
-    for offset in (2.5, 0.5):
-        refuses(rotate, x, cos, sin, offset, because="an offset that is no whole number")
-    for one in ((cos[:, :1], sin), (cos, sin[:, :1]), (cos[:1], sin), (cos, sin[:1])):
-        refuses(rotate, x, *one, 4, because="cosines and sines of different shapes")
+    for part in (2.5, 0.5):
+        refuses(rotate, x, cos, sin, part, because="an offset that is no whole number")
     for dim in (2, 6, 16):
         refuses(rotate, x, *tables(12, dim, 70.0), 4, because="tables of another width")
     for dim, width in ((7, 6), (7, 8), (1, 2)):
@@ -362,7 +360,6 @@ def check_kv_cache_refuses_truncate(student: Answers, reference: Answers, rng: A
     for length in (5, 9, -1, -4, -9):
         because = f"truncate({length}) of 4 tokens"
         refuses(truncate, length, error="ValueError", because=because)
-    refuses(truncate, 1.5, because="truncate(1.5)")
     holds(cache, k[:4], v[:4])
 
 
@@ -417,7 +414,7 @@ def check_kv_cache_grows(student: Answers, reference: Answers, rng: Any) -> None
 
 @behaviour("KVCache", hidden=True)
 def check_kv_cache_keeps_dtype(student: Answers, reference: Answers, rng: Any) -> None:
-    """Keys and values keep their own floating dtypes; integers become float64, also at first."""
+    """Keys and values keep their floating dtypes; integers at first cut no fractions off."""
     cache, (k, v) = new_cache(student), tokens(rng, 4)
     k, v = k.astype("float32"), v.astype("float32")
     for start in (0, 2):
@@ -434,8 +431,6 @@ def check_kv_cache_keeps_dtype(student: Answers, reference: Answers, rng: Any) -
             same_dtype(cache.get(name), kind, what=f"cache.{name}")
     cache, (k, v) = new_cache(student), tokens(rng, 3)
     cache.method("append", np.array([[3, 1, 4, 1]]), np.array([[5, 9, 2]]))
-    for name in ("keys", "values"):
-        same_dtype(cache.get(name), "float64", what=f"cache.{name}")
     cache.method("append", k, v)
     first = np.array([[3.0, 1, 4, 1]]), np.array([[5.0, 9, 2]])
     holds(cache, np.concatenate([first[0], k]), np.concatenate([first[1], v]))
@@ -477,11 +472,9 @@ def memory_of(cache: Any) -> Any:
 
 @behaviour("KVCache", hidden=True)
 def check_kv_cache_copies(student: Answers, reference: Answers, rng: Any) -> None:
-    """Keys and values are copied: the arrays that were appended may change afterwards.
-
-    An argument arrives as a copy anyway. What can be changed later is memory that the answer has
-    itself, the keys of other caches; an answer that will not read it loses nothing.
-    """
+    """Keys and values are copied: the arrays that were appended may change afterwards."""
+    # An argument arrives as a copy anyway. What can be changed later is memory that the answer has
+    # itself, the keys of other caches; an answer that will not read it loses nothing.
     k, v = tokens(rng, 3)
     with good_input():
         holds(stocked(student, k, v), k, v)
@@ -799,17 +792,11 @@ def check_left_pad_positions_small_dtypes(student: Answers, reference: Answers, 
 
 @behaviour("left_pad_positions", hidden=True)
 def check_left_pad_positions_refuse(student: Answers, reference: Answers, rng: Any) -> None:
-    """A mask that is not (batch, seq), or holds anything but 0 and 1, raises."""
+    """A single row of a mask, without the axis of the batch, raises."""
     mask, expected = padded(rng, rng.integers(2, 6, 3), 7)
     with good_input():
         equal(student.left_pad_positions(mask), expected)
-    for bad in (mask[0], mask[None], mask[0, 0]):
-        because = f"a mask of shape {bad.shape}"
-        refuses(student.left_pad_positions, bad, because=because)
-    for value in (2, -1):
-        bad = mask.copy()
-        bad[1, -1] = value
-        refuses(student.left_pad_positions, bad, because=f"a mask with a {value} in it")
+    refuses(student.left_pad_positions, mask[0], because="a mask of shape (7,)")
 
 
 # --------------------------------------------------------------------------- packed_positions
@@ -842,12 +829,11 @@ def check_packed_positions_no_tokens(student: Answers, reference: Answers, rng: 
 
 @behaviour("packed_positions")
 def check_packed_positions_refuse(student: Answers, reference: Answers, rng: Any) -> None:
-    """A negative length raises, and so does one that is no whole number, such as 2.5."""
+    """A negative length raises, and so do lengths that are not 1-D."""
     with good_input():
         packed(student, [4, 1, 2])
     for lengths in ([4, -1, 2], [-3], [5, -2], [-2, 5], [3, -3]):
         refuses(student.packed_positions, lengths, because="a document of negative length")
-    refuses(student.packed_positions, [2, 2.5], because="a document of 2.5 tokens")
     refuses(student.packed_positions, [[3, 2], [1, 4]], because="lengths that are not 1-D")
 
 
@@ -943,7 +929,7 @@ def check_rerotate_keys_other_sizes(student: Answers, reference: Answers, rng: A
 
 @behaviour("rerotate_keys", hidden=True)
 def check_rerotate_keys_refuse(student: Answers, reference: Answers, rng: Any) -> None:
-    """An odd d_k is a ValueError that names it, so is a base ≤ 0; an array as delta raises."""
+    """An odd d_k is a ValueError that names it; so is a base that is not positive."""
     keys = rng.standard_normal((5, 7))
     with good_input():
         agrees(student, reference, "rerotate_keys", keys[:, :6], 4, 30.0, atol=room(keys, 4))
@@ -953,12 +939,6 @@ def check_rerotate_keys_refuse(student: Answers, reference: Answers, rng: Any) -
     for base in (0.0, -30.0):
         inputs, because = (keys[:, :6], 4, base), "a base that is not positive"
         refuses(student.rerotate_keys, *inputs, error="ValueError", because=because)
-    for delta in (np.arange(5.0), np.arange(3.0), np.ones((5, 1)), np.ones((1, 3))):
-        because = f"a delta of shape {delta.shape}"
-        refuses(student.rerotate_keys, keys[:, :6], delta, 30.0, because=because)
-    for bad in (keys[0, :6], keys[None, :, :6]):
-        because = f"keys of shape {bad.shape}"
-        refuses(student.rerotate_keys, bad, 4, 30.0, because=because)
 
 
 # ------------------------------------------------------------------------------- fixed_decode

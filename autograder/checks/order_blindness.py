@@ -383,11 +383,34 @@ def check_permutation_gap_refuses_what_only_indexes(
     negative = np.where(order == order[2], order - 5, order)
     for bad in (negative, order - 5):
         refuses(gap, *inputs, bad, mask, error="ValueError", because="a negative number")
-    refuses(gap, *inputs, order + 0.5, because="fractions")
+    single = order.astype(float)
+    single[1] += 0.25
+    for fractions in (order + 0.5, order + 0.25, order - 0.25, single):
+        refuses(gap, *inputs, fractions, because="fractions")
     refuses(gap, *inputs, order > 1, because="a mask in the place of a permutation")
     refuses(gap, *inputs, np.ones(5, dtype=bool), because="a mask in the place of a permutation")
     refuses(gap, *inputs, order[:, None], because="a permutation with two axes")
     refuses(gap, *inputs, order[None], because="a permutation with two axes")
+
+
+@behaviour("permutation_gap", hidden=True)
+def check_permutation_gap_refuses_shapes(student: Answers, reference: Answers, rng: Any) -> None:
+    """What cannot be attended with has no gap: weights and masks that do not match raise.
+
+    All of them stop NumPy by itself: a self_attention that looks at no shapes costs nothing here.
+    """
+    inputs, order, mask = head(rng), cycle(rng, 5), triangle(5)
+    with good_input():
+        agrees(student, reference, "permutation_gap", *inputs, order, mask, atol=room(inputs))
+    x, w_q, w_k, w_v = inputs
+    gap = student.permutation_gap
+    for masked in ((), (mask,)):
+        because = "queries and keys of different widths"
+        refuses(gap, x, w_q[:, :2], w_k, w_v, order, *masked, because=because)
+        because = "a weight without a row for each coordinate of a token"
+        refuses(gap, x, w_q, w_k, w_v[:7], order, *masked, because=because)
+        refuses(gap, x[:, :7], w_q, w_k, w_v, order, *masked, because=because)
+    refuses(gap, *inputs, order, triangle(4), because="a mask for four tokens")
 
 
 # ------------------------------------------------------------------------ failed_requirements
@@ -408,7 +431,7 @@ def same_names(result: Any, fails: tuple[str, ...]) -> None:
         names = {str(name)[:60] for name in result}
         missing, extra = sorted(set(fails) - names), sorted(names - set(fails))
         told = [f"{', '.join(missing)} should be in it"] if missing else []
-        told += [f"{', '.join(extra)} should not"] if extra else []
+        told += [f"{', '.join(extra)} should not be in it"] if extra else []
         raise CheckFailed("the set of failed requirements is not right.", "; ".join(told) + ".")
 
 
@@ -423,11 +446,13 @@ def check_failed_requirements_of_the_naive_ones(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
     """The index, the index over the length, a constant and a binary counter fail as they should."""
-    n, m = int(rng.integers(4, 8)), int(rng.integers(9, 15))
+    n, m = 2 * int(rng.integers(2, 4)), 2 * int(rng.integers(4, 7)) + 1
     index = np.arange(float(m))[:, None]
     bits = np.arange(m)[:, None] >> np.arange(4) & 1
-    names_failed(student, index[:n], index, fails=("bounded", "multi-dimensional"))
     fails = ("length-independent", "multi-dimensional")
+    # of an even length and an odd one, half steps have no number in common
+    names_failed(student, (index[:n] + 0.5) / n, (index + 0.5) / m, fails=fails)
+    names_failed(student, index[:n], index, fails=("bounded", "multi-dimensional"))
     names_failed(student, index[:n] / n, index / m, fails=fails)
     constant = np.full((m, 1), 0.5)
     names_failed(student, constant[:n], constant, fails=("unique", "multi-dimensional"))
@@ -443,6 +468,7 @@ def check_failed_requirements_bounded(student: Answers, reference: Answers, rng:
         (-1.0, 1.0, ()),
         (-1.25, 1.0, ("bounded",)),
         (1.25, 1.0, ("bounded",)),
+        (1.0001, 1.0, ("bounded",)),
         (-2.5, 2.5, ()),
         (2.25, 2.5, ()),
         (0.95, 0.75, ("bounded",)),
@@ -521,7 +547,7 @@ def check_failed_requirements_each_with_each(
 
 @behaviour("failed_requirements", hidden=True)
 def check_failed_requirements_nearly_equal(student: Answers, reference: Answers, rng: Any) -> None:
-    """Rows closer than 1e-9 are twins, in whatever digits they differ; a millionth apart is not."""
+    """Within 1e-9 rows are twins, and a table starts with another; a millionth apart is apart."""
     long = codes(rng, 12, 3) + rng.uniform(-1e-12, 1e-12, (12, 3))
     names_failed(student, long[:5], long, fails=())
     for first, second in ((1, 9), (8, 11)):
@@ -535,6 +561,14 @@ def check_failed_requirements_nearly_equal(student: Answers, reference: Answers,
         names_failed(student, table[:5], table, fails=())
         table[second] = table[first] + [2e-6, -2e-6, 0]
         names_failed(student, table[:5], table, fails=())
+        table[second] = table[first] + 8e-10 * np.array([1, -1, 1])  # 1.4e-9 in a straight line
+        names_failed(student, table[:5], table, fails=("unique",))
+        table[second] = table[first] + [0, 2.5e-9, 0]  # less than 1e-9 on average
+        names_failed(student, table[:5], table, fails=())
+    for error, fails in ((4e-10, ()), *((e, ("length-independent",)) for e in (5e-9, 1e-6))):
+        short = long[:5].copy()
+        short[3, rng.integers(3)] -= error
+        names_failed(student, short, long, fails=fails)
 
 
 @behaviour("failed_requirements", hidden=True)
@@ -556,7 +590,7 @@ def check_failed_requirements_other_dtypes(student: Answers, reference: Answers,
 
 @behaviour("failed_requirements", hidden=True)
 def check_failed_requirements_refuses(student: Answers, reference: Answers, rng: Any) -> None:
-    """Tables of different widths, a long table that is shorter, and lists of numbers raise."""
+    """Tables of different widths, a long table that is no longer, and lists of numbers raise."""
     long = codes(rng, 12, 3)
     with good_input():
         names_failed(student, long[:5], long, 0.5, fails=("bounded",))
@@ -565,8 +599,8 @@ def check_failed_requirements_refuses(student: Answers, reference: Answers, rng:
         because = "tables of different widths"
         refuses(judge, long[:5, :width], long, because=because)
         refuses(judge, long[:5], long[:, :width], because=because)
-    for rows in (1, 4):
-        refuses(judge, long[:5], long[:rows], because="a long table that is shorter")
+    for rows in (1, 4, 5):
+        refuses(judge, long[:5], long[:rows], because=f"{rows} rows that are to be more than 5")
     refuses(judge, long[:5, 0], long[:, 0], because="tables without a second axis")
     refuses(judge, long[:5, 0], long, because="a table without a second axis")
 
@@ -603,7 +637,7 @@ def check_binary_positions_refuses(student: Answers, reference: Answers, rng: An
         with good_input():
             whole(student.binary_positions(2**bits, bits), counted(2**bits, bits))
         for positions in (2**bits + 1, 2**bits + 5):
-            because = f"{positions} positions in {bits} bits"
+            because = f"{positions} positions in {bits} bit{'s' if bits > 1 else ''}"
             refuses(student.binary_positions, positions, bits, error="ValueError", because=because)
 
 
@@ -621,6 +655,7 @@ def check_binary_positions_refuses_negative(student: Answers, reference: Answers
         whole(student.binary_positions(5, 4), counted(5, 4))
     refuses(student.binary_positions, -3, 4, because="a negative number of positions")
     refuses(student.binary_positions, 5, -4, because="a negative number of bits")
+    refuses(student.binary_positions, 0, -4, because="a negative number of bits")
     refuses(student.binary_positions, -3, -4, because="negative numbers")
 
 
@@ -653,9 +688,11 @@ def check_causal_mask_is_bool(student: Answers, reference: Answers, rng: Any) ->
 
 @behaviour("causal_mask", hidden=True)
 def check_causal_mask_other_sizes(student: Answers, reference: Answers, rng: Any) -> None:
-    """A single token and many of them work."""
-    for n in (1, 2, 40):
-        booleans(student.causal_mask(n), [[t >= j for j in range(n)] for t in range(n)])
+    """A single token and many of them work; without a token the mask is empty."""
+    for n in (1, 2, 40, 300):
+        booleans(student.causal_mask(n), np.tri(n, dtype=bool))
+    count = as_array(student.causal_mask(0), "the mask of no token").size
+    equal(count, 0, what="the number of entries of the mask of no token")
 
 
 @behaviour("causal_mask", hidden=True)
@@ -747,8 +784,41 @@ def check_positions_from_causal_average_refuses(
     weights = shares(positions)
     with good_input():
         equal(student.positions_from_causal_average(weights), positions)
-    for bad in (weights[:, :4], weights[:3], weights[:, :1], weights[:, 0], weights[None]):
-        refuses(student.positions_from_causal_average, bad, because="weights that are not (n, n)")
+    wide = np.concatenate([weights, np.zeros((6, 2))], axis=1)
+    for bad in (
+        *(weights[:, :4], weights[:3], weights[:, :1], wide),
+        *(weights[:, 0], weights[None], weights[..., None]),
+    ):
+        because = f"weights of shape {bad.shape}"
+        refuses(student.positions_from_causal_average, bad, because=because)
+
+
+@behaviour("positions_from_causal_average", hidden=True)
+def check_positions_from_causal_average_refuses_others(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """A first column without the share of each position once raises: no mask, a row twice, NaN.
+
+    Where a share lies between two right ones, how near is near enough is left to the answer.
+    """
+    positions = cycle(rng, 6)
+    weights = shares(positions)
+    with good_input():
+        equal(student.positions_from_causal_average(weights), positions)
+    twice, beyond, unread = weights.copy(), weights.copy(), weights.copy()
+    twice[positions == 4] = weights[positions == 2]
+    beyond[positions == 5] = shares(np.arange(9))[8, :6]
+    unread[positions == 0, 0] = np.nan
+    for bad, because in (
+        (np.full((6, 6), 1 / 6), "the even average of an encoder"),
+        (twice, "a position that comes twice"),
+        (beyond, "a position that is past the last one"),
+        (np.tri(6).T / np.arange(6, 0, -1)[:, None], "weights under the opposite mask"),
+        (weights[:, ::-1], "weights with the columns turned round"),
+        (-weights, "negative shares"),
+        (unread, "a share that is NaN"),
+    ):
+        refuses(student.positions_from_causal_average, bad, because=because)
 
 
 # ----------------------------------------------------------------------- multi_head_attention
@@ -960,9 +1030,20 @@ def check_multi_head_attention_refuses(student: Answers, reference: Answers, rng
     for width in (1, 6):
         refuses(attend, q, k[..., :width], v, because="keys of another width")
         refuses(attend, q[..., :width], k, v, because="queries of another width")
+        refuses(attend, q, k, v[..., :width], because="values of another width")
     for length in (1, 4):
         refuses(attend, q, k[:, :, :length], v, because="fewer keys than values")
         refuses(attend, q, k, v[:, :, :length], because="fewer values than keys")
     because = "a mask that does not broadcast to (batch, heads, seq, seq)"
     for shape in ((4, 4), (5, 4), (3, 1, 5, 5), (2, 2, 5, 5), (2, 5, 5), (2, 5)):
         refuses(attend, q, k, v, tensor(np.ones(shape, dtype=bool)), because=because)
+    because = "a mask that is wider than q"
+    one, single = (x[:1, :1] for x in (q, k, v)), (x[:1, :1, :1] for x in (q, k, v))
+    cases: tuple[tuple[Any, Any], ...] = (
+        ((q, k, v), ((1, 2, 3, 5, 5), (2, 2, 3, 5, 5))),
+        (tuple(one), ((2, 1, 5, 5), (3, 5, 5), (2, 3, 1, 5))),
+        (tuple(single), ((5, 1), (2, 1, 1, 1), (3, 1, 1))),
+    )
+    for few, shapes in cases:
+        for shape in shapes:
+            refuses(attend, *few, tensor(np.ones(shape, dtype=bool)), because=because)

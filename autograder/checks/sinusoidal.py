@@ -72,11 +72,12 @@ def room(angles: Any, *, exact: bool = False) -> float:
 
 
 def bad_dims(answer: Any, *before: Any) -> None:
-    """`answer(*before, dim)` refuses widths that have no pairs, by name."""
+    """`answer(*before, dim)` refuses widths that have no pairs, by name, and cuts none to size."""
     for dim in (13, -6, 0):
         inputs, named = (*before, dim), (str(dim),)
         because = "a width that is odd or not positive"
         refuses(answer, *inputs, error="ValueError", naming=named, because=because)
+    refuses(answer, *before, 8.5, because="a width that is a fraction")
 
 
 def bad_bases(answer: Any, *before: Any) -> None:
@@ -116,7 +117,7 @@ def check_frequencies_float64(student: Answers, reference: Answers, rng: Any) ->
 
 @behaviour("frequencies")
 def check_frequencies_refuses_dim(student: Answers, reference: Answers, rng: Any) -> None:
-    """A dim that is odd or not positive is a ValueError that names it."""
+    """A dim that is odd or not positive is a ValueError that names it; a fraction raises too."""
     with good_input():
         agrees(student, reference, "frequencies", 12, atol=1e-6)
     bad_dims(student.frequencies)
@@ -124,9 +125,9 @@ def check_frequencies_refuses_dim(student: Answers, reference: Answers, rng: Any
 
 @behaviour("frequencies", hidden=True)
 def check_frequencies_other_widths(student: Answers, reference: Answers, rng: Any) -> None:
-    """A single pair has frequency 1, and wide vectors and whole bases work as well."""
+    """A single pair has frequency 1; wide vectors, whole bases and small ones work as well."""
     close(student.frequencies(2), [1.0], 1e-9)
-    for dim, base in ((2, 7), (14, 90), (200, 1_000_000.5)):
+    for dim, base in ((2, 7), (14, 90), (200, 1_000_000.5), (6, 1), (10, 0.25)):
         agrees(student, reference, "frequencies", dim, base, atol=1e-6)
 
 
@@ -178,7 +179,7 @@ def check_wavelengths_other_base(student: Answers, reference: Answers, rng: Any)
 
 @behaviour("wavelengths")
 def check_wavelengths_refuses_dim(student: Answers, reference: Answers, rng: Any) -> None:
-    """A dim that is odd or not positive is a ValueError that names it."""
+    """A dim that is odd or not positive is a ValueError that names it; a fraction raises too."""
     with good_input():
         same_lengths(student, reference, 12, 10_000.0)
     bad_dims(student.wavelengths)
@@ -193,9 +194,9 @@ def check_wavelengths_float64(student: Answers, reference: Answers, rng: Any) ->
 
 @behaviour("wavelengths", hidden=True)
 def check_wavelengths_other_widths(student: Answers, reference: Answers, rng: Any) -> None:
-    """A single pair, a wide vector and a whole base work as well."""
+    """A single pair, a wide vector, a whole base and a small one work as well."""
     close(student.wavelengths(2), [6.283185307], 1e-6)
-    for dim, base in ((2, 7), (14, 90), (200, 1_000_000.5)):
+    for dim, base in ((2, 7), (14, 90), (200, 1_000_000.5), (6, 1), (10, 0.25)):
         same_lengths(student, reference, dim, base)
 
 
@@ -258,7 +259,7 @@ def check_sinusoidal_encoding_dtypes(student: Answers, reference: Answers, rng: 
 
 @behaviour("sinusoidal_encoding")
 def check_sinusoidal_encoding_refuses_dim(student: Answers, reference: Answers, rng: Any) -> None:
-    """A dim that is odd or not positive is a ValueError that names it."""
+    """A dim that is odd or not positive is a ValueError that names it; a fraction raises too."""
     positions = scattered(rng, 5)
     with good_input():
         agrees(student, reference, "sinusoidal_encoding", positions, 8, atol=room(positions))
@@ -286,8 +287,9 @@ def check_sinusoidal_encoding_fractions(student: Answers, reference: Answers, rn
 def check_sinusoidal_encoding_single_position(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
-    """A single position without an axis gives one vector, and three axes give four."""
-    for positions in (np.array(37), scattered(rng, 3, 2, 5), scattered(rng, 4, 4)):
+    """A single position gives one vector, in as many axes as it came with; three give four."""
+    single = (np.array(37), np.array([37]), np.array([[37]]))
+    for positions in (*single, scattered(rng, 3, 2, 5), scattered(rng, 4, 4)):
         for dim in (2, 4, 16):
             inputs = (positions, dim, 90)  # base is an integer
             agrees(student, reference, "sinusoidal_encoding", *inputs, atol=room(positions))
@@ -369,7 +371,7 @@ def check_shift_matrix_float64(student: Answers, reference: Answers, rng: Any) -
 
 @behaviour("shift_matrix")
 def check_shift_matrix_refuses_dim(student: Answers, reference: Answers, rng: Any) -> None:
-    """A dim that is odd or not positive is a ValueError that names it."""
+    """A dim that is odd or not positive is a ValueError that names it; a fraction raises too."""
     with good_input():
         agrees(student, reference, "shift_matrix", 5, 8, atol=room(5))
     bad_dims(student.shift_matrix, 5)
@@ -394,7 +396,9 @@ def check_shift_matrix_rotation(student: Answers, reference: Answers, rng: Any) 
 def check_shift_matrix_no_offset(student: Answers, reference: Answers, rng: Any) -> None:
     """With offset 0 nothing moves; a single pair and a whole base work as well."""
     for dim in (2, 10):
-        close(student.shift_matrix(0, dim), np.eye(dim), room(0), what="the matrix of offset 0")
+        unmoved = student.shift_matrix(0, dim)
+        close(unmoved, np.eye(dim), room(0), what="the matrix of offset 0")
+        same_dtype(unmoved, "float64", what="the matrix of offset 0")
     for offset, dim in ((3, 2), (1, 16), (11, 4)):
         agrees(student, reference, "shift_matrix", offset, dim, 90, atol=room(offset))
 
@@ -413,6 +417,17 @@ def check_shift_matrix_refuses_base(student: Answers, reference: Answers, rng: A
     with good_input():
         agrees(student, reference, "shift_matrix", 5, 6, 50.0, atol=room(5))
     bad_bases(student.shift_matrix, 5, 6)
+
+
+@behaviour("shift_matrix", hidden=True)
+def check_shift_matrix_refuses_offsets(student: Answers, reference: Answers, rng: Any) -> None:
+    """Several offsets raise: one for each pair would make a matrix that moves nothing anywhere."""
+    with good_input():
+        agrees(student, reference, "shift_matrix", 5, 6, 50.0, atol=room(5))
+    for count in (3, 6, 2):
+        offsets = rng.integers(1, 9, count).astype(float)
+        for several in (offsets, offsets.tolist()):
+            refuses(student.shift_matrix, several, 6, 50.0, because=f"{count} offsets")
 
 
 # ---------------------------------------------------------------------------- decode_position
@@ -474,16 +489,22 @@ def check_decode_position_refuses_misfits(student: Answers, reference: Answers, 
         off = exact.copy()
         off[coordinate] += error
         refuses(student.decode_position, off, 600, error="ValueError", because=because)
+        if (coordinate, error) == far_off[-1]:  # no other position is nearer than 0.67
+            off = blurred(rng, exact, 0.07)
+            refuses(student.decode_position, off, 600, error="ValueError", because=because)
 
 
 @behaviour("decode_position")
 def check_decode_position_nearest(student: Answers, reference: Answers, rng: Any) -> None:
-    """Where several positions fit, as with a single pair of coordinates, the nearest one wins."""
+    """Where several positions are near, as with a single pair of coordinates, the nearest wins."""
     for _ in range(3):
         position = int(rng.integers(400, 690))
         exact = reference.sinusoidal_encoding(position, 2)
         finds(student, exact, 700, position)
         finds(student, blurred(rng, exact, 1e-3), 700, position)
+    # The one position that fits, though another is nearer in a straight line: it is off by 0.06.
+    for encoding, position in (([-0.405, -0.844], 456), ([0.397, -0.849], 631)):
+        finds(student, np.array(encoding), 700, position)
 
 
 @behaviour("decode_position", hidden=True)
@@ -519,6 +540,8 @@ def check_decode_position_dtypes(student: Answers, reference: Answers, rng: Any)
     finds(student, exact[:2].astype("float32"), 600, position)
     for dtype in ("int64", "uint8"):
         finds(student, np.array([0, 1] * 5, dtype=dtype), 600, 0)
+        nowhere, because = np.zeros(10, dtype=dtype), "whole numbers that no position has"
+        refuses(student.decode_position, nowhere, 600, error="ValueError", because=because)
 
 
 @behaviour("decode_position", hidden=True)
@@ -576,7 +599,7 @@ def check_fixed_layout_other_base(student: Answers, reference: Answers, rng: Any
 
 @behaviour("fixed_layout")
 def check_fixed_layout_refuses_dim(student: Answers, reference: Answers, rng: Any) -> None:
-    """A dim that is odd or not positive is a ValueError that names it."""
+    """A dim that is odd or not positive is a ValueError that names it; a fraction raises too."""
     places = scattered(rng, 5)
     with good_input():
         agrees(student, reference, "fixed_layout", places, 10, atol=room(places))
@@ -587,7 +610,8 @@ def check_fixed_layout_refuses_dim(student: Answers, reference: Answers, rng: An
 def check_fixed_layout_any_shape(student: Answers, reference: Answers, rng: Any) -> None:
     """Positions of any shape work, fractions and negative ones too, and a single pair."""
     fractions = np.array([[7.25, -3.5, 0.0], [0.125, -11.0, 2.0]])
-    for places in (np.array(37), fractions, scattered(rng, 3, 2, 4), scattered(rng, 6)):
+    single = (np.array(37), np.array([37]), np.array([[37]]))
+    for places in (*single, fractions, scattered(rng, 3, 2, 4), scattered(rng, 6)):
         for dim in (2, 4, 6):
             agrees(student, reference, "fixed_layout", places, dim, 90, atol=room(places))
 
@@ -826,13 +850,13 @@ def check_sinusoidal_encoding_module_refuses_width(
 def check_sinusoidal_encoding_module_refuses_dim(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
-    """A bad dim is a ValueError that names it, a bad base a ValueError; max_len < 0 raises."""
+    """A bad dim is a ValueError that names it, a bad base too; max_len < 0, dim 8.5 raise."""
     x = tokens(rng, 2, 3, 6)
     expected = module(reference, 6, 9)(x, 2)
 
-    def encode(max_len: int, dim: int, base: float = 10000.0) -> Any:
+    def encode(max_len: int, dim: float, base: float = 10000.0) -> Any:
         """Made and used, since an answer may look at its arguments only then."""
-        width = max(dim, 0)
+        width = max(int(dim), 0)
         return module(student, dim, max_len, base)(tokens(rng, 2, 3, width), 2)
 
     with good_input():

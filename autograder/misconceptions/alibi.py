@@ -122,8 +122,8 @@ ALIBI_SLOPES = (
         "alibi-slopes-float32",
         slopes_float32,
         "alibi_slopes_float64",
-        "The slopes are right but came back as float32. Tables are float64 in this book; the "
-        "results are cast later, once.",
+        "The slopes are right, but not in float64: they have another dtype, or only the digits of "
+        "float32. Tables are float64 in this book; the results are cast later, once.",
         "ex-alibi_slopes",
     ),
     Misconception(
@@ -205,6 +205,12 @@ def bias_in_place(q_positions: Array, k_positions: Array, slopes: Array) -> Arra
 
 def bias_any_shape(q_positions: Array, k_positions: Array, slopes: Array) -> Array:
     return right.alibi_bias(*(np.ravel(x) for x in (q_positions, k_positions, slopes)))
+
+
+def bias_no_heads(q_positions: Array, k_positions: Array, slopes: Array) -> Array:
+    if np.shape(slopes) == (0,):
+        return np.empty((0, *right.signed_distances(q_positions, k_positions).shape))
+    return right.alibi_bias(q_positions, k_positions, slopes)
 
 
 ALIBI_BIAS = (
@@ -304,6 +310,14 @@ ALIBI_BIAS = (
         "rows that way: refuse what is not 1-D.",
         "ex-alibi_bias",
     ),
+    Misconception(
+        "alibi-bias-no-heads",
+        bias_no_heads,
+        "alibi_bias_refuses",
+        "Without a slope an empty bias came back. Attention without heads is a mistake somewhere "
+        "else: raise, so that it is found.",
+        "ex-alibi_bias",
+    ),
 )
 
 # ---------------------------------------------------------------------------- alibi_attention
@@ -401,6 +415,19 @@ def attention_always_float64(
 ) -> Array:
     q, k, v = (np.asarray(x, dtype=np.float64) for x in (q, k, v))
     return right.alibi_attention(q, k, v, slopes, q_positions, k_positions)
+
+
+def attention_in_the_input_dtype(
+    q: Array, k: Array, v: Array, slopes: Array, q_positions: Array, k_positions: Array
+) -> Array:
+    """Products, penalties and softmax in the dtype of q: float16 ends at 65504."""
+    right.alibi_attention(q, k, v, slopes, q_positions, k_positions)
+    q, k, v = (as_floats(x, "an input") for x in (q, k, v))
+    away = right.signed_distances(q_positions, k_positions)
+    bias = right.alibi_bias(q_positions, k_positions, slopes).astype(q.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = q @ k.swapaxes(1, 2) / q.dtype.type(math.sqrt(q.shape[-1])) + bias
+        return (softmax(hide(scores, away > 0).astype(q.dtype)) @ v).astype(q.dtype)
 
 
 def attention_into_integers(
@@ -558,6 +585,14 @@ ALIBI_ATTENTION = (
         "ex-alibi_attention",
     ),
     Misconception(
+        "alibi-attention-in-the-input-dtype",
+        attention_in_the_input_dtype,
+        "alibi_attention_in_float64",
+        "Scores were computed in the dtype of q. Products of float16 overflow, and a large penalty "
+        "in float32 has lost the digits that tell keys apart: go up first, and back at the end.",
+        "ex-alibi_attention",
+    ),
+    Misconception(
         "alibi-attention-into-integers",
         attention_into_integers,
         "alibi_attention_integers",
@@ -623,7 +658,8 @@ def buckets_with(
     ) -> Array:
         right.t5_bucket(relative_position, bidirectional, num_buckets, max_distance)
         n = num_buckets // 2 if bidirectional else num_buckets
-        return compute(np.asarray(relative_position), bidirectional, n, max_distance)
+        relative = np.asarray(relative_position).astype(np.int64)
+        return compute(relative, bidirectional, n, max_distance)
 
     return bucket
 
@@ -756,6 +792,19 @@ def bucket_without_room(
     return right.t5_bucket(relative_position, bidirectional, num_buckets, reach)
 
 
+def bucket_any_number(
+    relative_position: Array,
+    bidirectional: bool = True,
+    num_buckets: int = 32,
+    max_distance: int = 128,
+) -> Array:
+    """An odd number loses one, and too few are as many as it takes."""
+    if bidirectional:
+        num_buckets -= num_buckets % 2
+    enough = max(num_buckets, 4 if bidirectional else 2)
+    return right.t5_bucket(relative_position, bidirectional, enough, max_distance)
+
+
 T5_BUCKET = (
     Misconception(
         "t5-bucket-query-minus-key",
@@ -876,6 +925,14 @@ T5_BUCKET = (
         "cover. Say so with a ValueError.",
         "ex-t5_bucket",
     ),
+    Misconception(
+        "t5-bucket-any-number",
+        bucket_any_number,
+        "t5_bucket_refuses_numbers",
+        "A number of buckets that cannot be shared out got an answer. Two directions need halves "
+        "of an even number, and each direction at least one exact bucket and one beyond.",
+        "ex-t5_bucket",
+    ),
 )
 
 # -------------------------------------------------------------------------------- shaw_scores
@@ -981,6 +1038,26 @@ def shaw_always_float64(
 ) -> Array:
     wide = np.asarray(q, dtype=np.float64)
     return right.shaw_scores(wide, k, relative_keys, q_positions, k_positions)
+
+
+def shaw_in_the_input_dtype(
+    q: Array, k: Array, relative_keys: Array, q_positions: Array, k_positions: Array
+) -> Array:
+    dtype = right.shaw_scores(q, k, relative_keys, q_positions, k_positions).dtype
+    q, k, a = (np.asarray(x).astype(dtype) for x in (q, k, relative_keys))
+    apart, K = right.signed_distances(q_positions, k_positions).astype(np.int64), len(a) // 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = q @ k.T + on_rows(q, a, np.clip(apart, -K, K) + K)
+        return (scores / dtype.type(math.sqrt(q.shape[1]))).astype(dtype)
+
+
+def shaw_cuts_distances(
+    q: Array, k: Array, relative_keys: Array, q_positions: Array, k_positions: Array
+) -> Array:
+    apart = [np.asarray(p) for p in (q_positions, k_positions)]
+    if all(p.dtype.kind == "f" for p in apart):
+        apart = [np.floor(p).astype(np.int64) for p in apart]
+    return right.shaw_scores(q, k, relative_keys, *apart)
 
 
 def shaw_into_integers(
@@ -1128,6 +1205,22 @@ SHAW_SCORES = (
         "ex-shaw_scores",
     ),
     Misconception(
+        "shaw-scores-in-the-input-dtype",
+        shaw_in_the_input_dtype,
+        "shaw_scores_in_float64",
+        "The scores were computed in the dtype of q. Products of float16 overflow, and large ones "
+        "that nearly cancel lose their digits: go up to float64 first, and back at the end.",
+        "ex-shaw_scores",
+    ),
+    Misconception(
+        "shaw-scores-cuts-distances",
+        shaw_cuts_distances,
+        "shaw_scores_fractions",
+        "A distance that is no whole number was cut to one, and read the row of another distance. "
+        "There is no row between two rows: raise.",
+        "ex-shaw_scores",
+    ),
+    Misconception(
         "shaw-scores-into-integers",
         shaw_into_integers,
         "shaw_scores_integers",
@@ -1212,13 +1305,32 @@ def fixed_any_shape(q_positions: Array, k_positions: Array, slope: float) -> Arr
     return right.fixed_bias(np.ravel(q_positions), np.ravel(k_positions), slope)
 
 
+def fixed_as_reported(q_positions: Array, k_positions: Array, slope: float) -> Array:
+    """attention-gym#86: the function of report A, slope times query minus key."""
+    right.fixed_bias(q_positions, k_positions, slope)
+    return -slope * right.signed_distances(q_positions, k_positions)
+
+
+def fixed_of_many_slopes(q_positions: Array, k_positions: Array, slope: float) -> Array:
+    """What broadcasts against the table is multiplied by it."""
+    return slope * right.fixed_bias(q_positions, k_positions, 1.0)
+
+
 FIXED_BIAS = (
+    Misconception(
+        "fixed-bias-as-reported",
+        fixed_as_reported,
+        "fixed_bias_worked_penalties",
+        "This is the function that report A quotes: keys before the query are rewarded, the more "
+        "the further they are away. That one is the bug, and it needs more than its sign turned.",
+        "alibi-bidirectional",
+    ),
     Misconception(
         "fixed-bias-rewards-distance",
         fixed_penalty,
         "fixed_bias_worked_penalties",
-        "The sign is still flipped: the further a key is away, the more it is preferred. That "
-        "was the bug of the first report.",
+        "The sign is still flipped: the further a key is away, to either side, the more it is "
+        "preferred. A penalty is negative.",
         "alibi-bias",
     ),
     Misconception(
@@ -1323,6 +1435,14 @@ FIXED_BIAS = (
         "rows that way: refuse what is not 1-D.",
         "ex-fixed_bias",
     ),
+    Misconception(
+        "fixed-bias-of-many-slopes",
+        fixed_of_many_slopes,
+        "fixed_bias_refuses",
+        "Several slopes, or an array of one, were multiplied with the table. It is the bias of one "
+        "head: refuse a slope that is not a single number.",
+        "ex-fixed_bias",
+    ),
 )
 
 # --------------------------------------------------------------------------------- alibi_sdpa
@@ -1421,8 +1541,24 @@ def sdpa_positions_in_input_dtype(
     return through(q, k, v, bias.masked_fill(hidden, -math.inf))
 
 
+def sdpa_bias_in_input_dtype(
+    q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0
+) -> Tensor:
+    """The distance is exact, and then slope and distance are multiplied in bfloat16."""
+    right_torch.alibi_sdpa(q, k, v, slopes, offset)
+    distance = apart(q.shape[2], k.shape[2], offset)
+    bias = slopes.to(q.dtype)[:, None, None] * distance.to(q.dtype)
+    return through(q, k, v, bias.masked_fill(distance > 0, -math.inf))
+
+
+def sdpa_of_integers(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0) -> Tensor:
+    q_wide, k_wide, v_wide = (x if x.is_floating_point() else x.float() for x in (q, k, v))
+    return right_torch.alibi_sdpa(q_wide, k_wide, v_wide, slopes, offset).to(q.dtype)
+
+
 def sdpa_float32_out(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0) -> Tensor:
     """The precise result is not brought back to where it came from."""
+    right_torch.alibi_sdpa(q, k, v, slopes, offset)
     out = right_torch.alibi_sdpa(q.float(), k.float(), v.float(), slopes, offset)
     return out if q.dtype == torch.bfloat16 else out.to(q.dtype)
 
@@ -1542,6 +1678,14 @@ ALIBI_SDPA = (
         "alibi-module",
     ),
     Misconception(
+        "alibi-sdpa-bias-in-input-dtype",
+        sdpa_bias_in_input_dtype,
+        "alibi_sdpa_far_key",
+        "Slopes or distances were cast to the dtype of q before they were multiplied. bfloat16 has "
+        "8 bits for each, and a far key's penalty is off by whole points: multiply in float32.",
+        "alibi-module",
+    ),
+    Misconception(
         "alibi-sdpa-float32-out",
         sdpa_float32_out,
         "alibi_sdpa_bfloat16",
@@ -1594,6 +1738,14 @@ ALIBI_SDPA = (
         "alibi_sdpa_refuses_shapes",
         "One row of keys or values served the whole batch. Compare the shapes before torch "
         "broadcasts them.",
+        "ex-alibi_sdpa",
+    ),
+    Misconception(
+        "alibi-sdpa-of-integers",
+        sdpa_of_integers,
+        "alibi_sdpa_refuses_integers",
+        "Integers went in, and the means were cut to integers on their way out. Refuse what is not "
+        "floating.",
         "ex-alibi_sdpa",
     ),
 )

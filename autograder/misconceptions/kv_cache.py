@@ -1071,7 +1071,7 @@ def pad_empty_row_counts(attention_mask: Array) -> Array:
     """The first real token of a row is looked up with argmax, which is 0 where there is none."""
     mask = np.asarray(attention_mask).astype(np.int64)
     places = np.arange(mask.shape[1]) - mask.argmax(axis=1)[:, None]
-    return np.where(mask.any(axis=1)[:, None], places * mask, places)
+    return np.where(mask.any(axis=1, keepdims=True), places * mask, places)
 
 
 def pad_small_dtype(attention_mask: Array) -> Array:

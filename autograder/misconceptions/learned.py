@@ -45,6 +45,12 @@ def lookup_modulo(table: Array, positions: Array) -> Array:
     return table[integers(positions).astype(int) % max(len(table), 1)]
 
 
+def lookup_clips(table: Array, positions: Array) -> Array:
+    """np.take(…, mode="clip"), and what an index in JAX does past the end."""
+    table = learned.as_table(table)
+    return table[np.clip(integers(positions).astype(int), 0, len(table) - 1)]
+
+
 def lookup_repeats_last_row(table: Array, positions: Array) -> Array:
     table = learned.as_table(table)
     positions = not_negative(positions, len(table)).astype(int)
@@ -91,6 +97,11 @@ def lookup_takes_a_mask(table: Array, positions: Array) -> Array:
     return learned.lookup(table, positions)
 
 
+def lookup_any_table(table: Array, positions: Array) -> Array:
+    table = learned.as_floats(table, "table")
+    return table[learned.as_rows(positions, len(table))]
+
+
 LOOKUP = (
     Misconception(
         "lookup-wraps-round",
@@ -106,6 +117,14 @@ LOOKUP = (
         "lookup_refuses_negative",
         "Positions off the table start over at its beginning. Two places of a text would share a "
         "vector, and nobody would notice. Refuse what the table does not have.",
+        "learned-end",
+    ),
+    Misconception(
+        "lookup-clips",
+        lookup_clips,
+        "lookup_refuses_negative",
+        "Positions off the table were moved to its nearest end: all before it read row 0, all past "
+        "it the last row. Order is lost there without a word; raise an IndexError.",
         "learned-end",
     ),
     Misconception(
@@ -152,8 +171,8 @@ LOOKUP = (
         "lookup-keeps-integers",
         lookup_keeps_integers,
         "lookup_integers",
-        "A table of integers gave integer vectors, and the first gradient step would be cut off. "
-        "Integers become float64; floats stay as they are.",
+        "A table of integers gave vectors that are not float64: as integers, they would cut off "
+        "the first gradient step. Integers become float64; floats stay as they are.",
         "learned-table",
     ),
     Misconception(
@@ -179,6 +198,14 @@ LOOKUP = (
         "Booleans were taken as a mask, which picks rows and drops others. They are not positions; "
         "an attention mask passed by mistake should be an error.",
         "learned-table",
+    ),
+    Misconception(
+        "lookup-any-table",
+        lookup_any_table,
+        "lookup_refuses_tables",
+        "Something that is no table was indexed all the same. A table has two axes, positions and "
+        "coordinates; of anything else a row is no vector.",
+        "ex-lookup",
     ),
 )
 
@@ -234,6 +261,13 @@ def gradient_too_short(grad_output: Array, positions: Array, num_positions: int)
 
 def gradient_always_float64(grad_output: Array, positions: Array, num_positions: int) -> Array:
     return learned.lookup_gradient(grad_output, positions, num_positions).astype(np.float64)
+
+
+def gradient_adds_in_small_dtype(grad_output: Array, positions: Array, num_positions: int) -> Array:
+    """Where float16 holds 2048, one more is no more; so float32 at 16 million."""
+    gradient = np.zeros_like(learned.lookup_gradient(grad_output, positions, num_positions))
+    np.add.at(gradient, np.asarray(positions), np.asarray(grad_output).astype(gradient.dtype))
+    return gradient
 
 
 def gradient_keeps_integers(grad_output: Array, positions: Array, num_positions: int) -> Array:
@@ -345,6 +379,14 @@ LOOKUP_GRADIENT = (
         "Integer gradients came back as integers. Integers become float64, and small ones would "
         "overflow besides.",
         "learned-gradient",
+    ),
+    Misconception(
+        "lookup-gradient-adds-in-small-dtype",
+        gradient_adds_in_small_dtype,
+        "lookup_gradient_adds_in_float64",
+        "The shares were added up in the dtype of grad_output, and of thousands of small ones most "
+        "are rounded away beside a large sum. Add up in float64 and cast the sums.",
+        "ex-lookup_gradient",
     ),
     Misconception(
         "lookup-gradient-wraps-round",
@@ -464,6 +506,24 @@ def resize_always_float64(table: Array, new_length: int) -> Array:
     return learned.resize_table(table, new_length).astype(np.float64)
 
 
+def resize_places_rounded(table: Array, new_length: int) -> Array:
+    """The places take the dtype of the table, which far out tells no two of them apart."""
+    right = learned.resize_table(table, new_length)
+    places = np.arange(new_length) * (len(table) - 1) / max(new_length - 1, 1)
+    places = np.minimum(places.astype(right.dtype), len(table) - 1)
+    return read_at(np.asarray(table), places).astype(right.dtype)
+
+
+def resize_any_axes(table: Array, new_length: int) -> Array:
+    table = learned.as_floats(table, "table")
+    if table.ndim == 2 and len(table):
+        return learned.resize_table(table, new_length)
+    flat = table.reshape(len(table), math.prod(table.shape[1:]))
+    if not len(flat):
+        flat = np.zeros((1, flat.shape[1]), table.dtype)
+    return learned.resize_table(flat, new_length).reshape(new_length, *table.shape[1:])
+
+
 def resize_to_nothing(table: Array, new_length: int) -> Array:
     table = learned.as_table(table)
     return learned.resize_table(table, new_length) if new_length > 0 else table[:0]
@@ -568,6 +628,22 @@ RESIZE_TABLE = (
         "learned-resize",
     ),
     Misconception(
+        "resize-table-places-rounded",
+        resize_places_rounded,
+        "resize_table_long",
+        "The places between the rows were held in the dtype of the table. Far out in a long table "
+        "it has no fractions left: compute places and weights in float64.",
+        "ex-resize_table",
+    ),
+    Misconception(
+        "resize-table-any-axes",
+        resize_any_axes,
+        "resize_table_refuses_tables",
+        "Something that is no table was stretched all the same. A table has two axes, positions "
+        "and coordinates, and at least one row to start from.",
+        "ex-resize_table",
+    ),
+    Misconception(
         "resize-table-to-nothing",
         resize_to_nothing,
         "resize_table_refuses",
@@ -657,6 +733,11 @@ def padded_as_floats(token_ids: Array, padding_id: int) -> Array:
 def padded_like_ids(token_ids: Array, padding_id: int) -> Array:
     positions = learned.padded_positions(token_ids, padding_id)
     return positions.astype(np.asarray(token_ids).dtype)
+
+
+def padded_of_anything(token_ids: Array, padding_id: int) -> Array:
+    real = np.asarray(token_ids) != padding_id
+    return np.where(real, padding_id + np.cumsum(real, axis=-1), padding_id)
 
 
 def padded_in_place(token_ids: Array, padding_id: int) -> Array:
@@ -771,6 +852,14 @@ PADDED_POSITIONS = (
         "word vectors; write into a new array.",
         "learned-offsets",
     ),
+    Misconception(
+        "padded-positions-of-anything",
+        padded_of_anything,
+        "padded_positions_refuses",
+        "Something other than rows of token ids was counted all the same. Ids are integers and "
+        "stand in a row, and the padding id is one of them: look at the dtype before you compare.",
+        "ex-padded_positions",
+    ),
 )
 
 # ----------------------------------------------------------------- LearnedPositionalEmbedding
@@ -870,8 +959,8 @@ def embedding_padding_row(max_len: int, dim: int) -> Any:
 
 def embedding_short_slice(max_len: int, dim: int) -> Any:
     def forward(module: Any, x: Any, offset: int) -> Any:
-        if offset < 0 or x.shape[-1] != dim or x.ndim != 3:
-            raise ValueError("offset below 0, or x of another shape")
+        if offset < 0 or x.shape[-1] != dim or x.ndim != 3 or not x.is_floating_point():
+            raise ValueError("offset below 0, or x of another shape or dtype")
         return (x + module.weight[offset : offset + x.shape[1]]).to(x.dtype)
 
     return embedding(max_len, dim, forward, refuse=False)
@@ -881,8 +970,8 @@ def embedding_repeats_last_row(max_len: int, dim: int) -> Any:
     def forward(module: Any, x: Any, offset: int) -> Any:
         import torch
 
-        if offset < 0 or x.shape[-1] != dim or x.ndim != 3:
-            raise ValueError("offset below 0, or x of another shape")
+        if offset < 0 or x.shape[-1] != dim or x.ndim != 3 or not x.is_floating_point():
+            raise ValueError("offset below 0, or x of another shape or dtype")
         places = torch.arange(offset, offset + x.shape[1]).clamp(max=max_len - 1)
         return (x + module.weight[places]).to(x.dtype)
 
@@ -894,7 +983,8 @@ def embedding_wraps_round(max_len: int, dim: int) -> Any:
         import torch
 
         places = torch.arange(offset, offset + x.shape[1])
-        if offset + x.shape[1] > max_len or x.shape[-1] != dim or x.ndim != 3:
+        fits = x.shape[-1] == dim and x.ndim == 3 and x.is_floating_point()
+        if offset + x.shape[1] > max_len or not fits:
             raise ValueError(f"{offset + x.shape[1]} positions of {max_len}")
         return (x + module.weight[places]).to(x.dtype)
 
@@ -942,11 +1032,37 @@ def embedding_stores_positions(max_len: int, dim: int) -> Any:
 def embedding_broadcasts(max_len: int, dim: int) -> Any:
     def forward(module: Any, x: Any, offset: int) -> Any:
         end = offset + x.shape[1]
-        if offset < 0 or end > max_len:
+        if offset < 0 or end > max_len or not x.is_floating_point():
             raise ValueError(f"{end} positions of {max_len}")
         return (x + module.weight[offset:end]).to(x.dtype)
 
     return embedding(max_len, dim, forward, refuse=False)
+
+
+def embedding_of_integers(max_len: int, dim: int) -> Any:
+    """Integers go in and come out: the rows are cut to the dtype of x before they are added."""
+
+    def forward(module: Any, x: Any, offset: int) -> Any:
+        end = offset + x.shape[1]
+        if offset < 0 or end > max_len or x.shape[-1] != dim or x.ndim != 3:
+            raise ValueError(f"{end} positions of {max_len}, or x of another shape")
+        return x + module.weight[offset:end].to(x.dtype)
+
+    return embedding(max_len, dim, forward, refuse=False)
+
+
+def embedding_of_any_size(max_len: int, dim: int) -> Any:
+    """torch refuses a negative size on its own, and makes an empty table without a word."""
+    import torch
+
+    rows, width = int(max_len), int(dim)
+    made = embedding(
+        rows or 1,
+        width or 1,
+        lambda m, x, offset: (x + m.weight[offset : offset + x.shape[1]]).to(x.dtype),
+    )
+    made.weight = torch.nn.Parameter(made.weight[:rows, :width].detach().clone())
+    return made
 
 
 LEARNED_POSITIONAL_EMBEDDING = (
@@ -1060,6 +1176,22 @@ LEARNED_POSITIONAL_EMBEDDING = (
         "An x of another shape was stretched until it fitted the rows. Vectors of width 1 are no "
         "vectors of width dim: compare x with the weight before you add.",
         "learned-module",
+    ),
+    Misconception(
+        "learned-embedding-of-integers",
+        embedding_of_integers,
+        "learned_positional_embedding_refuses_shapes",
+        "An x of integers got integers back, and the fractions of the weight were cut off. A "
+        "position is added to floating vectors: refuse token ids, which are none.",
+        "ex-LearnedPositionalEmbedding",
+    ),
+    Misconception(
+        "learned-embedding-of-any-size",
+        embedding_of_any_size,
+        "learned_positional_embedding_refuses_sizes",
+        "A table without rows or without coordinates could be made, or one of a fraction of a row. "
+        "Refuse such a size at construction, where the mistake is.",
+        "ex-LearnedPositionalEmbedding",
     ),
 )
 

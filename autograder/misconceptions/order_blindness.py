@@ -506,13 +506,23 @@ def gap_whole_tokens(
     return gap if np.asarray(x).dtype.kind == "f" else float(int(gap))
 
 
+def gap_not_measured(
+    x: Array, w_q: Array, w_k: Array, w_v: Array, permutation: Array, mask: Any = None
+) -> float:
+    """What was proved to be 0 is not computed, so nothing looks at the weights."""
+    if mask is None and sorted(np.asarray(permutation).tolist()) == list(range(len(x))):
+        return 0.0
+    return right.permutation_gap(x, w_q, w_k, w_v, permutation, mask)
+
+
 PERMUTATION_GAP = (
     Misconception(
         "permutation-gap-moves-mask",
         gap_moves_mask,
         "permutation_gap_by_hand",
-        "Your gap is 0 whatever the mask: it moved along with the tokens, or was not used. A "
-        "causal mask belongs to the slots: slot 0 sees only itself, whichever token sits there.",
+        "Your gap is 0 whatever the mask: it moved along with the tokens or was not used, or both "
+        "sides are one and the same. A causal mask belongs to the slots: slot 0 sees only itself, "
+        "whichever token sits there.",
         "order-causal",
     ),
     Misconception(
@@ -591,8 +601,9 @@ PERMUTATION_GAP = (
         "permutation-gap-of-any-rows",
         gap_of_any_rows,
         "permutation_gap_refuses",
-        "Numbers that come twice were accepted because they can index. A permutation holds each "
-        "token once: check that before you compare.",
+        "Numbers that can index were taken for a permutation: NumPy takes a row twice as well, "
+        "and counts negative numbers from the end. Each of 0 … n − 1 must come once: check that "
+        "before you compare.",
         "ex-permutation_gap",
     ),
     Misconception(
@@ -617,6 +628,14 @@ PERMUTATION_GAP = (
         "permutation_gap_other_inputs",
         "With integer tokens the gap lost its fractions. Attention on integers gives fractions, "
         "and so does their difference.",
+        "ex-permutation_gap",
+    ),
+    Misconception(
+        "permutation-gap-not-measured",
+        gap_not_measured,
+        "permutation_gap_refuses_shapes",
+        "Some of your gaps are given without running attention, so tokens and weights that do not "
+        "match have one too. Measure both ways, also where you know what must come out.",
         "ex-permutation_gap",
     ),
 )
@@ -743,6 +762,27 @@ def failed_unique_allclose(short_table: Array, long_table: Array, bound: float =
     return judged(short_table, long_table, bound, unique=unique)
 
 
+def failed_never_unique(short_table: Array, long_table: Array, bound: float = 1.0) -> set[str]:
+    """Each row is compared with all rows, itself among them."""
+    return judged(short_table, long_table, bound, unique=lambda short, long: False)
+
+
+def failed_starts_exactly(short_table: Array, long_table: Array, bound: float = 1.0) -> set[str]:
+    def same(short: Array, long: Array) -> bool:
+        return np.array_equal(long[: len(short)], short)
+
+    return judged(short_table, long_table, bound, same=same)
+
+
+def failed_starts_allclose(short_table: Array, long_table: Array, bound: float = 1.0) -> set[str]:
+    """np.allclose has tolerances of its own, also beside one that is given."""
+
+    def same(short: Array, long: Array) -> bool:
+        return np.allclose(long[: len(short)], short, atol=1e-9)
+
+    return judged(short_table, long_table, bound, same=same)
+
+
 def failed_same_end(short_table: Array, long_table: Array, bound: float = 1.0) -> set[str]:
     def same(short: Array, long: Array) -> bool:
         return near(long[-len(short) :], short)
@@ -818,11 +858,19 @@ FAILED_REQUIREMENTS = (
         "order-requirements",
     ),
     Misconception(
+        "failed-requirements-never-unique",
+        failed_never_unique,
+        "failed_requirements_of_the_naive_ones",
+        "No table is unique for you. Every row is near itself, and a difference that has kept its "
+        "sign is small whenever it is negative: compare each row with the others, by sizes.",
+        "ex-failed_requirements",
+    ),
+    Misconception(
         "failed-requirements-two-axes",
         failed_wide_by_axes,
         "failed_requirements_of_the_naive_ones",
-        "The number of axes was counted. A table of one number per position has two axes as well: "
-        "its width is the length of the last one.",
+        "The axes of the table were counted, or its rows. A table of one number per position has "
+        "two axes as well: its width is the length of the last one.",
         "order-requirements",
     ),
     Misconception(
@@ -897,6 +945,22 @@ FAILED_REQUIREMENTS = (
         "ex-failed_requirements",
     ),
     Misconception(
+        "failed-requirements-starts-exactly",
+        failed_starts_exactly,
+        "failed_requirements_nearly_equal",
+        "A long table that differs from the short one in the last digits only was called another "
+        "encoding. Such digits are rounding: compare within 1e-9.",
+        "ex-failed_requirements",
+    ),
+    Misconception(
+        "failed-requirements-starts-allclose",
+        failed_starts_allclose,
+        "failed_requirements_nearly_equal",
+        "A long table that starts otherwise than the short one was called equal to it: allclose "
+        "adds a relative tolerance of 1e-5 unless you set it to 0.",
+        "ex-failed_requirements",
+    ),
+    Misconception(
         "failed-requirements-same-end",
         failed_same_end,
         "failed_requirements_of_the_naive_ones",
@@ -908,8 +972,8 @@ FAILED_REQUIREMENTS = (
         "failed-requirements-same-first-row",
         failed_same_first_row,
         "failed_requirements_of_the_naive_ones",
-        "Only position 0 was compared. The index over the length starts with 0 in every table, "
-        "and then differs: compare all rows of the short one.",
+        "That position 0 agrees was enough for you. The index over the length starts with 0 in "
+        "every table, and then differs: all rows of the short one have to agree.",
         "order-requirements",
     ),
     Misconception(
@@ -1007,7 +1071,8 @@ BINARY_POSITIONS = (
         "binary-positions-as-floats",
         bits_as_floats,
         "binary_positions_by_hand",
-        "The zeros and ones are right, but stored as floats. The counter is to hold integers.",
+        "The zeros and ones are right, but stored as something else: floats, or booleans. The "
+        "counter is to hold integers.",
         "ex-binary_positions",
     ),
     Misconception(
@@ -1206,6 +1271,13 @@ def read_any_shape(weights: Array) -> Array:
     return np.rint(1 / weights[:, 0].astype(np.float64)).astype(int) - 1
 
 
+def read_ranks(weights: Array) -> Array:
+    """Whoever gives token 0 less is said to come later, whatever the shares are."""
+    if np.ndim(weights) != 2 or len(set(np.shape(weights))) != 1:
+        raise ValueError("weights must be square")
+    return np.argsort(np.argsort(-weights[:, 0]))
+
+
 POSITIONS_FROM_CAUSAL_AVERAGE = (
     Misconception(
         "positions-from-causal-average-counts",
@@ -1301,6 +1373,14 @@ POSITIONS_FROM_CAUSAL_AVERAGE = (
         "positions_from_causal_average_refuses",
         "Weights that are no square were read as if they were. Under one causal mask there are as "
         "many queries as keys: refuse other shapes.",
+        "ex-positions_from_causal_average",
+    ),
+    Misconception(
+        "positions-from-causal-average-ranks",
+        read_ranks,
+        "positions_from_causal_average_refuses_others",
+        "Weights that are no causal average were read as if they were. Column 0 must hold each of "
+        "the shares 1, 1/2, 1/3, … once: look at what you have read before you return it.",
         "ex-positions_from_causal_average",
     ),
 )

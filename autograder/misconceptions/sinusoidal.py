@@ -72,7 +72,8 @@ def frequencies_without_base(dim: int, base: float = 10000.0) -> Array:
 
 
 def frequencies_float32(dim: int, base: float = 10000.0) -> Array:
-    return right.frequencies(dim, base).astype(np.float32)
+    """Back in float64, as an answer with a coarser mistake would otherwise be called float32."""
+    return right.frequencies(dim, base).astype(np.float32).astype(np.float64)
 
 
 def frequencies_of_odd_width(dim: int, base: float = 10000.0) -> Array:
@@ -158,8 +159,9 @@ FREQUENCIES = (
         "frequencies-float32",
         frequencies_float32,
         "frequencies_float64",
-        "The frequencies are float32. A position in the thousands multiplies their rounding error; "
-        "tables are float64 here, and results are cast later, once.",
+        "The frequencies are no float64 array, or went through float32. A position in the "
+        "thousands multiplies a rounding error; tables are float64 here, and results are cast "
+        "later, once.",
         "sin-module",
     ),
     Misconception(
@@ -220,7 +222,8 @@ def wavelengths_evenly_spaced(dim: int, base: float = 10000.0) -> Array:
 
 
 def wavelengths_float32(dim: int, base: float = 10000.0) -> Array:
-    return right.wavelengths(dim, base).astype(np.float32)
+    """Back in float64, as an answer with a coarser mistake would otherwise be called float32."""
+    return right.wavelengths(dim, base).astype(np.float32).astype(np.float64)
 
 
 def wavelengths_of_odd_width(dim: int, base: float = 10000.0) -> Array:
@@ -319,7 +322,8 @@ WAVELENGTHS = (
         "wavelengths-float32",
         wavelengths_float32,
         "wavelengths_float64",
-        "The wavelengths are float32. Tables are float64 here: results are cast later, once.",
+        "The wavelengths are no float64 array, or went through float32. Tables are float64 here: "
+        "results are cast later, once.",
         "sin-module",
     ),
 )
@@ -683,6 +687,16 @@ def shift_float32_angles(offset: float, dim: int, base: float = 10000.0) -> Arra
     return matrix
 
 
+def shift_of_each_pair(offset: Any, dim: int, base: float = 10000.0) -> Array:
+    """The offset is multiplied with the ladder as it comes, so a list gives one to each pair."""
+    if np.shape(offset) != (dim // 2,):
+        return right.shift_matrix(offset, dim, base)
+    steps = right.as_floats(offset, "offset")
+    blocks = [right.shift_matrix(step, dim, base) for step in steps]
+    pair = np.arange(dim) // 2
+    return np.array([blocks[pair[row]][row] for row in range(dim)])
+
+
 def shift_of_odd_width(offset: float, dim: int, base: float = 10000.0) -> Array:
     if dim <= 0 or dim % 2 == 0:
         return right.shift_matrix(offset, dim, base)
@@ -798,6 +812,14 @@ SHIFT_MATRIX = (
         "Compute them in float64.",
         "sin-module",
     ),
+    Misconception(
+        "shift-matrix-offset-for-each-pair",
+        shift_of_each_pair,
+        "shift_matrix_refuses_offsets",
+        "Of several offsets each pair took one, because NumPy multiplies lists of one length. Such "
+        "a matrix moves no position to any other: refuse what is not a single number.",
+        "ex-shift_matrix",
+    ),
 )
 
 # ---------------------------------------------------------------------------- decode_position
@@ -839,6 +861,10 @@ def decode_never_refuses(encoding: Array, max_position: int, base: float = 10000
 
 def decode_mean_error(encoding: Array, max_position: int, base: float = 10000.0) -> int:
     return decode_by(encoding, max_position, base, lambda d: d.mean(axis=-1))
+
+
+def decode_wide_limit(encoding: Array, max_position: int, base: float = 10000.0) -> int:
+    return decode_by(encoding, max_position, base, largest, limit=0.1)
 
 
 def decode_sines_only(encoding: Array, max_position: int, base: float = 10000.0) -> int:
@@ -958,6 +984,14 @@ DECODE_POSITION = (
         "decode_position_refuses_misfits",
         "The mean error was compared with 0.05, so that one bad coordinate hides among good ones. "
         "Each coordinate has to fit.",
+        "ex-decode_position",
+    ),
+    Misconception(
+        "decode-position-wide-limit",
+        decode_wide_limit,
+        "decode_position_refuses_misfits",
+        "A vector that is off by 0.07 in every coordinate was accepted. The limit is 0.05 for each "
+        "coordinate: far from a position is not at a position.",
         "ex-decode_position",
     ),
     Misconception(
@@ -1146,8 +1180,8 @@ FIXED_LAYOUT = (
         "fixed-layout-float32",
         layout_float32,
         "fixed_layout_float64",
-        "The table is float32, as the library's is. Tables are float64 here: what uses them casts "
-        "once, at the end.",
+        "The table is float32, as the library's is, or its angles were. Tables are float64 here, "
+        "from the positions on: what uses them casts once, at the end.",
         "sin-module",
     ),
     Misconception(
@@ -1484,8 +1518,8 @@ SINUSOIDAL_ENCODING_MODULE = (
         "sinusoidal-module-buffer-cast",
         module_buffer_cast,
         "sinusoidal_encoding_module_cast",
-        "Casting the module rounded the rows of your table for good: a buffer follows every cast. "
-        "Keep them where a cast cannot reach, or build them anew after it.",
+        "Casting the module rounded the rows of your table for good: a buffer follows every cast, "
+        "and so does a parameter. Keep them where no cast can reach, or build them anew after it.",
         "sin-module",
     ),
     Misconception(

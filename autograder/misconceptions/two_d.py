@@ -265,7 +265,8 @@ def sincos_added(
 ) -> Array:
     two_d.sincos_2d(height, width, dim, base, first)
     rows, cols = two_d.grid_positions(height, width)
-    return sum(interleaved(rope.rope_angles(p, dim, base)) for p in (rows, cols))
+    by_row, by_col = (interleaved(rope.rope_angles(p, dim, base)) for p in (rows, cols))
+    return by_row + by_col
 
 
 def sincos_axes_alternate(
@@ -1739,7 +1740,8 @@ def module_remembers_first_grid(head_dim: int, base: float = 100.0) -> Any:
     def forward(m: Any, right: Any, q: Any, k: Any, height: int, width: int, prefix: int) -> Any:
         if m.sizes is None or m.sizes[0] * m.sizes[1] < height * width:
             m.sizes = (height, width)
-        angles = axial_angles(*m.sizes, per_pair(head_dim, base))
+        known_height, known_width = m.sizes
+        angles = axial_angles(known_height, known_width, per_pair(head_dim, base))
         return turn_both(q, k, angles[: height * width], prefix)
 
     return axial_module(head_dim, base, forward, setup)

@@ -1275,14 +1275,6 @@ def sets_of_any_shape(dim, base, short_factors, long_factors, original_length, s
 
 
 @wrong("longrope_frequencies")
-def counts_rows_only(dim, base, short_factors, long_factors, original_length, sequence_length):
-    short, long = np.asarray(short_factors, float), np.asarray(long_factors, float)
-    if len(short) == len(long) == dim // 2 and short.ndim + long.ndim > 2:
-        return ladder(dim, base) / (short if sequence_length <= original_length else long)
-    return right.longrope_frequencies(dim, base, short, long, original_length, sequence_length)
-
-
-@wrong("longrope_frequencies")
 def factors_lose_their_digits(
     dim, base, short_factors, long_factors, original_length, sequence_length
 ):
@@ -1298,18 +1290,6 @@ def equal_ends_one_pair_apart():
         return blend(frequencies, factor, low, high + 1 if low == high else high)
 
     return wide_step
-
-
-@wrong("fixed_yarn_ramp")
-def blends_the_first_of_several_axes():
-    blend = right.fixed_yarn_ramp()
-
-    def any_axes(frequencies, factor, low, high):
-        table = np.asarray(frequencies)
-        columns = [blend(c, factor, low, high) for c in table.reshape(len(table), -1).T]
-        return np.stack(columns, -1).reshape(table.shape)
-
-    return any_axes
 
 
 @wrong("ScaledRotaryEmbedding")

@@ -1473,11 +1473,6 @@ def offset_rounded_down(x, cos, sin, offset=0):
     return right.rope_with_offset(x, cos, sin, int(offset))
 
 
-@wrong("rope_with_offset")
-def one_sine_for_all_pairs(x, cos, sin, offset=0):
-    return right.rope_with_offset(x, cos, np.broadcast_to(sin, np.shape(cos)), offset)
-
-
 class Rows(right.KVCache):
     """Rows of arrays, stored as the functions `k_of` and `v_of` make them."""
 
@@ -1514,12 +1509,6 @@ class ValuesLikeKeys(right.KVCache):
 
 
 @wrong("KVCache")
-class IntegersStayIntegers(Rows):
-    def k_of(self, k):
-        return np.array(k)
-
-
-@wrong("KVCache")
 class KeysStayWhenValuesAreRefused(right.KVCache):
     def append(self, k, v):
         if len(self) and np.shape(v)[1] != self._values[0].size:
@@ -1533,12 +1522,6 @@ class OneTokenWithoutItsAxis(right.KVCache):
         super().append(np.atleast_2d(k), np.atleast_2d(v))
 
 
-@wrong("KVCache")
-class LengthRoundedDown(right.KVCache):
-    def truncate(self, length):
-        super().truncate(int(length))
-
-
 @wrong("decode_step")
 def token_stays_when_base_is_refused(x_t, w_q, w_k, w_v, cache, base=10000.0):
     if base <= 0:
@@ -1547,32 +1530,10 @@ def token_stays_when_base_is_refused(x_t, w_q, w_k, w_v, cache, base=10000.0):
 
 
 @wrong("left_pad_positions")
-def any_number_is_a_token(attention_mask):
-    mask = np.array(attention_mask)
-    return right.left_pad_positions((mask != 0).astype(int))
-
-
-@wrong("left_pad_positions")
 def one_row_is_a_batch(attention_mask):
     return right.left_pad_positions(np.atleast_2d(attention_mask))
 
 
 @wrong("packed_positions")
-def lengths_rounded_down(lengths):
-    return right.packed_positions([int(n) for n in lengths])
-
-
-@wrong("packed_positions")
 def lengths_in_any_shape(lengths):
     return right.packed_positions(np.ravel(lengths) if np.size(lengths) else lengths)
-
-
-@wrong("rerotate_keys")
-def a_delta_for_each_key(keys, delta, base=10000.0):
-    return apply_rope(keys, np.broadcast_to(delta, np.shape(keys)[:1]), base)
-
-
-@wrong("rerotate_keys")
-def any_leading_axes(keys, delta, base=10000.0):
-    rows = np.reshape(keys, (-1, np.shape(keys)[-1]))
-    return right.rerotate_keys(rows, delta, base).reshape(np.shape(keys))

@@ -1476,17 +1476,6 @@ class OneHeadForAll(Axial):
 # --------------------------------------------------------------- found by programs of outsiders
 
 
-@wrong("grid_positions")
-def sizes_rounded_down(height, width):
-    return right.grid_positions(int(height), int(width))
-
-
-@wrong("fixed_grid")
-def centres_of_sizes_rounded_down():
-    centres = right.fixed_grid()
-    return lambda height, width: centres(int(height), int(width))
-
-
 @wrong("AxialRotaryEmbedding2D")
 class SomethingToTrain(Axial):
     def __init__(self, head_dim, base=100.0):

@@ -74,6 +74,8 @@ def positions_from_causal_average(weights):
     order = np.argsort(-weights[:, 0])
     ranks = np.empty_like(order)
     ranks[order] = range(len(order))
+    if not np.allclose(weights[:, 0] * (ranks + 1), 1, atol=1e-3):
+        raise ArithmeticError("ranks tell positions only of a causal average")
     return ranks
 
 

@@ -66,8 +66,8 @@ def failed_requirements(short_table, long_table, bound=1.0):
 
 
 def binary_positions(num_positions, num_bits):
-    if num_positions < 0:
-        raise ValueError(num_positions)
+    if min(num_positions, num_bits) < 0:
+        raise ValueError(num_positions, num_bits)
     if num_positions > 2**num_bits:
         raise ValueError(f"{num_bits} bits")
     powers = 2 ** np.arange(num_bits)
@@ -83,7 +83,12 @@ def causal_mask(n):
 def positions_from_causal_average(weights):
     if weights.ndim != 2 or len(set(weights.shape)) != 1:
         raise ValueError(weights.shape)
-    return np.count_nonzero(weights, axis=-1) - 1
+    seen = np.count_nonzero(weights, axis=-1)
+    if set(seen.tolist()) != set(range(1, len(seen) + 1)):
+        raise ValueError(f"tokens seen: {seen}")
+    if not np.abs(np.reciprocal(seen * 1.0) - weights[:, 0]).max() < 1e-4 / len(seen):
+        raise ValueError("token 0 does not get an equal share")
+    return seen - 1
 
 
 def multi_head_attention(q, k, v, mask=None):

@@ -27,7 +27,7 @@ def sinusoidal_encoding(positions, dim, base=10000.0):
 
 
 def shift_matrix(offset, dim, base=10000.0):
-    angles = np.float64(offset) * frequencies(dim, base)
+    angles = float(offset) * frequencies(dim, base)
     quarter = np.array([[0.0, 1.0], [-1.0, 0.0]])
     return np.kron(np.diag(np.cos(angles)), np.eye(2)) + np.kron(np.diag(np.sin(angles)), quarter)
 

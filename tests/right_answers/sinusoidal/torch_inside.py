@@ -30,7 +30,9 @@ def sinusoidal_encoding(positions, dim, base=10000.0):
 
 
 def shift_matrix(offset, dim, base=10000.0):
-    angles = torch.from_numpy(offset * frequencies(dim, base))
+    angles = torch.tensor(offset, dtype=torch.float64).item() * torch.from_numpy(
+        frequencies(dim, base)
+    )
     cos, sin = torch.cos(angles), torch.sin(angles)
     blocks = torch.stack([cos, sin, -sin, cos], dim=-1).reshape(-1, 2, 2)
     return torch.block_diag(*blocks).numpy()
