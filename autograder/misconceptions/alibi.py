@@ -792,19 +792,6 @@ def bucket_without_room(
     return right.t5_bucket(relative_position, bidirectional, num_buckets, reach)
 
 
-def bucket_any_number(
-    relative_position: Array,
-    bidirectional: bool = True,
-    num_buckets: int = 32,
-    max_distance: int = 128,
-) -> Array:
-    """An odd number loses one, and too few are as many as it takes."""
-    if bidirectional:
-        num_buckets -= num_buckets % 2
-    enough = max(num_buckets, 4 if bidirectional else 2)
-    return right.t5_bucket(relative_position, bidirectional, enough, max_distance)
-
-
 T5_BUCKET = (
     Misconception(
         "t5-bucket-query-minus-key",
@@ -923,14 +910,6 @@ T5_BUCKET = (
         "t5_bucket_refuses_no_room",
         "A max_distance that the exact buckets already reach leaves nothing for the logarithm to "
         "cover. Say so with a ValueError.",
-        "ex-t5_bucket",
-    ),
-    Misconception(
-        "t5-bucket-any-number",
-        bucket_any_number,
-        "t5_bucket_refuses_numbers",
-        "A number of buckets that cannot be shared out got an answer. Two directions need halves "
-        "of an even number, and each direction at least one exact bucket and one beyond.",
         "ex-t5_bucket",
     ),
 )
@@ -1311,11 +1290,6 @@ def fixed_as_reported(q_positions: Array, k_positions: Array, slope: float) -> A
     return -slope * right.signed_distances(q_positions, k_positions)
 
 
-def fixed_of_many_slopes(q_positions: Array, k_positions: Array, slope: float) -> Array:
-    """What broadcasts against the table is multiplied by it."""
-    return slope * right.fixed_bias(q_positions, k_positions, 1.0)
-
-
 FIXED_BIAS = (
     Misconception(
         "fixed-bias-as-reported",
@@ -1435,14 +1409,6 @@ FIXED_BIAS = (
         "rows that way: refuse what is not 1-D.",
         "ex-fixed_bias",
     ),
-    Misconception(
-        "fixed-bias-of-many-slopes",
-        fixed_of_many_slopes,
-        "fixed_bias_refuses",
-        "Several slopes, or an array of one, were multiplied with the table. It is the bias of one "
-        "head: refuse a slope that is not a single number.",
-        "ex-fixed_bias",
-    ),
 )
 
 # --------------------------------------------------------------------------------- alibi_sdpa
@@ -1549,11 +1515,6 @@ def sdpa_bias_in_input_dtype(
     distance = apart(q.shape[2], k.shape[2], offset)
     bias = slopes.to(q.dtype)[:, None, None] * distance.to(q.dtype)
     return through(q, k, v, bias.masked_fill(distance > 0, -math.inf))
-
-
-def sdpa_of_integers(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0) -> Tensor:
-    q_wide, k_wide, v_wide = (x if x.is_floating_point() else x.float() for x in (q, k, v))
-    return right_torch.alibi_sdpa(q_wide, k_wide, v_wide, slopes, offset).to(q.dtype)
 
 
 def sdpa_float32_out(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0) -> Tensor:
@@ -1738,14 +1699,6 @@ ALIBI_SDPA = (
         "alibi_sdpa_refuses_shapes",
         "One row of keys or values served the whole batch. Compare the shapes before torch "
         "broadcasts them.",
-        "ex-alibi_sdpa",
-    ),
-    Misconception(
-        "alibi-sdpa-of-integers",
-        sdpa_of_integers,
-        "alibi_sdpa_refuses_integers",
-        "Integers went in, and the means were cut to integers on their way out. Refuse what is not "
-        "floating.",
         "ex-alibi_sdpa",
     ),
 )

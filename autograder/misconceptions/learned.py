@@ -97,11 +97,6 @@ def lookup_takes_a_mask(table: Array, positions: Array) -> Array:
     return learned.lookup(table, positions)
 
 
-def lookup_any_table(table: Array, positions: Array) -> Array:
-    table = learned.as_floats(table, "table")
-    return table[learned.as_rows(positions, len(table))]
-
-
 LOOKUP = (
     Misconception(
         "lookup-wraps-round",
@@ -198,14 +193,6 @@ LOOKUP = (
         "Booleans were taken as a mask, which picks rows and drops others. They are not positions; "
         "an attention mask passed by mistake should be an error.",
         "learned-table",
-    ),
-    Misconception(
-        "lookup-any-table",
-        lookup_any_table,
-        "lookup_refuses_tables",
-        "Something that is no table was indexed all the same. A table has two axes, positions and "
-        "coordinates; of anything else a row is no vector.",
-        "ex-lookup",
     ),
 )
 
@@ -514,16 +501,6 @@ def resize_places_rounded(table: Array, new_length: int) -> Array:
     return read_at(np.asarray(table), places).astype(right.dtype)
 
 
-def resize_any_axes(table: Array, new_length: int) -> Array:
-    table = learned.as_floats(table, "table")
-    if table.ndim == 2 and len(table):
-        return learned.resize_table(table, new_length)
-    flat = table.reshape(len(table), math.prod(table.shape[1:]))
-    if not len(flat):
-        flat = np.zeros((1, flat.shape[1]), table.dtype)
-    return learned.resize_table(flat, new_length).reshape(new_length, *table.shape[1:])
-
-
 def resize_to_nothing(table: Array, new_length: int) -> Array:
     table = learned.as_table(table)
     return learned.resize_table(table, new_length) if new_length > 0 else table[:0]
@@ -636,14 +613,6 @@ RESIZE_TABLE = (
         "ex-resize_table",
     ),
     Misconception(
-        "resize-table-any-axes",
-        resize_any_axes,
-        "resize_table_refuses_tables",
-        "Something that is no table was stretched all the same. A table has two axes, positions "
-        "and coordinates, and at least one row to start from.",
-        "ex-resize_table",
-    ),
-    Misconception(
         "resize-table-to-nothing",
         resize_to_nothing,
         "resize_table_refuses",
@@ -733,11 +702,6 @@ def padded_as_floats(token_ids: Array, padding_id: int) -> Array:
 def padded_like_ids(token_ids: Array, padding_id: int) -> Array:
     positions = learned.padded_positions(token_ids, padding_id)
     return positions.astype(np.asarray(token_ids).dtype)
-
-
-def padded_of_anything(token_ids: Array, padding_id: int) -> Array:
-    real = np.asarray(token_ids) != padding_id
-    return np.where(real, padding_id + np.cumsum(real, axis=-1), padding_id)
 
 
 def padded_in_place(token_ids: Array, padding_id: int) -> Array:
@@ -852,14 +816,6 @@ PADDED_POSITIONS = (
         "word vectors; write into a new array.",
         "learned-offsets",
     ),
-    Misconception(
-        "padded-positions-of-anything",
-        padded_of_anything,
-        "padded_positions_refuses",
-        "Something other than rows of token ids was counted all the same. Ids are integers and "
-        "stand in a row, and the padding id is one of them: look at the dtype before you compare.",
-        "ex-padded_positions",
-    ),
 )
 
 # ----------------------------------------------------------------- LearnedPositionalEmbedding
@@ -959,8 +915,8 @@ def embedding_padding_row(max_len: int, dim: int) -> Any:
 
 def embedding_short_slice(max_len: int, dim: int) -> Any:
     def forward(module: Any, x: Any, offset: int) -> Any:
-        if offset < 0 or x.shape[-1] != dim or x.ndim != 3 or not x.is_floating_point():
-            raise ValueError("offset below 0, or x of another shape or dtype")
+        if offset < 0 or x.shape[-1] != dim or x.ndim != 3:
+            raise ValueError("offset below 0, or x of another shape")
         return (x + module.weight[offset : offset + x.shape[1]]).to(x.dtype)
 
     return embedding(max_len, dim, forward, refuse=False)
@@ -970,8 +926,8 @@ def embedding_repeats_last_row(max_len: int, dim: int) -> Any:
     def forward(module: Any, x: Any, offset: int) -> Any:
         import torch
 
-        if offset < 0 or x.shape[-1] != dim or x.ndim != 3 or not x.is_floating_point():
-            raise ValueError("offset below 0, or x of another shape or dtype")
+        if offset < 0 or x.shape[-1] != dim or x.ndim != 3:
+            raise ValueError("offset below 0, or x of another shape")
         places = torch.arange(offset, offset + x.shape[1]).clamp(max=max_len - 1)
         return (x + module.weight[places]).to(x.dtype)
 
@@ -983,8 +939,7 @@ def embedding_wraps_round(max_len: int, dim: int) -> Any:
         import torch
 
         places = torch.arange(offset, offset + x.shape[1])
-        fits = x.shape[-1] == dim and x.ndim == 3 and x.is_floating_point()
-        if offset + x.shape[1] > max_len or not fits:
+        if offset + x.shape[1] > max_len or x.shape[-1] != dim or x.ndim != 3:
             raise ValueError(f"{offset + x.shape[1]} positions of {max_len}")
         return (x + module.weight[places]).to(x.dtype)
 
@@ -1032,37 +987,11 @@ def embedding_stores_positions(max_len: int, dim: int) -> Any:
 def embedding_broadcasts(max_len: int, dim: int) -> Any:
     def forward(module: Any, x: Any, offset: int) -> Any:
         end = offset + x.shape[1]
-        if offset < 0 or end > max_len or not x.is_floating_point():
+        if offset < 0 or end > max_len:
             raise ValueError(f"{end} positions of {max_len}")
         return (x + module.weight[offset:end]).to(x.dtype)
 
     return embedding(max_len, dim, forward, refuse=False)
-
-
-def embedding_of_integers(max_len: int, dim: int) -> Any:
-    """Integers go in and come out: the rows are cut to the dtype of x before they are added."""
-
-    def forward(module: Any, x: Any, offset: int) -> Any:
-        end = offset + x.shape[1]
-        if offset < 0 or end > max_len or x.shape[-1] != dim or x.ndim != 3:
-            raise ValueError(f"{end} positions of {max_len}, or x of another shape")
-        return x + module.weight[offset:end].to(x.dtype)
-
-    return embedding(max_len, dim, forward, refuse=False)
-
-
-def embedding_of_any_size(max_len: int, dim: int) -> Any:
-    """torch refuses a negative size on its own, and makes an empty table without a word."""
-    import torch
-
-    rows, width = int(max_len), int(dim)
-    made = embedding(
-        rows or 1,
-        width or 1,
-        lambda m, x, offset: (x + m.weight[offset : offset + x.shape[1]]).to(x.dtype),
-    )
-    made.weight = torch.nn.Parameter(made.weight[:rows, :width].detach().clone())
-    return made
 
 
 LEARNED_POSITIONAL_EMBEDDING = (
@@ -1176,22 +1105,6 @@ LEARNED_POSITIONAL_EMBEDDING = (
         "An x of another shape was stretched until it fitted the rows. Vectors of width 1 are no "
         "vectors of width dim: compare x with the weight before you add.",
         "learned-module",
-    ),
-    Misconception(
-        "learned-embedding-of-integers",
-        embedding_of_integers,
-        "learned_positional_embedding_refuses_shapes",
-        "An x of integers got integers back, and the fractions of the weight were cut off. A "
-        "position is added to floating vectors: refuse token ids, which are none.",
-        "ex-LearnedPositionalEmbedding",
-    ),
-    Misconception(
-        "learned-embedding-of-any-size",
-        embedding_of_any_size,
-        "learned_positional_embedding_refuses_sizes",
-        "A table without rows or without coordinates could be made, or one of a fraction of a row. "
-        "Refuse such a size at construction, where the mistake is.",
-        "ex-LearnedPositionalEmbedding",
     ),
 )
 

@@ -277,6 +277,36 @@ def subtracts_outer(q_positions, k_positions, slopes):
     return np.multiply.outer(-slopes, np.abs(np.subtract.outer(q_positions, k_positions)))
 
 
+@wrong("alibi_bias")
+def dtype_of_the_slopes(q_positions, k_positions, slopes):
+    bias = right.alibi_bias(q_positions, k_positions, slopes)
+    slopes = np.asarray(slopes)
+    return bias.astype(slopes.dtype) if slopes.dtype.kind == "f" else bias
+
+
+@wrong("alibi_bias")
+def integers_stay_integers(q_positions, k_positions, slopes):
+    bias = right.alibi_bias(q_positions, k_positions, slopes)
+    return bias.astype(np.result_type(q_positions, k_positions, slopes))
+
+
+@wrong("alibi_bias")
+def empty_without_heads(q_positions, k_positions, slopes):
+    distance = -right.alibi_bias(q_positions, k_positions, [1.0])[0]
+    if np.ndim(slopes) != 1:
+        raise ValueError("slopes")
+    return -np.asarray(slopes, float)[:, None, None] * distance
+
+
+KEPT: dict[tuple[Any, ...], Any] = {}
+
+
+@wrong("alibi_bias")
+def kept_for_its_shape(q_positions, k_positions, slopes):
+    bias = right.alibi_bias(q_positions, k_positions, slopes)
+    return KEPT.setdefault((bias.shape, *np.asarray(slopes).tolist()), bias)
+
+
 @wrong("fixed_bias")
 def slope_not_used(q_positions, k_positions, slope):
     return right.fixed_bias(q_positions, k_positions, 0.5)
@@ -353,6 +383,50 @@ WRONG["alibi_attention"] = {
     "result_transposed": attention(finish=lambda out: out.swapaxes(0, 1)),
     "heads_joined": attention(finish=lambda out: out.swapaxes(0, 1).reshape(out.shape[1], -1)),
 }
+
+
+def hidden_by(number, add=False):
+    """Later keys get this score, or as much less, in place of minus infinity."""
+
+    def attend(q, k, v, slopes, q_positions, k_positions):
+        out = right.alibi_attention(q, k, v, slopes, q_positions, k_positions)
+        apart = right.signed_distances(q_positions, k_positions)
+        x, y, z = (np.asarray(a, float) for a in (q, k, v))
+        s = x @ y.swapaxes(1, 2) / q.shape[2] ** 0.5
+        s = s + np.asarray(slopes, float)[:, None, None] * apart
+        return (normal(np.where(apart > 0, s * add + number, s)) @ z).astype(out.dtype)
+
+    return attend
+
+
+WRONG["alibi_attention"]["hidden_by_minus_ten_thousand"] = hidden_by(-1e4)
+WRONG["alibi_attention"]["hidden_by_minus_a_billion"] = hidden_by(-1e9)
+WRONG["alibi_attention"]["a_billion_less_for_the_hidden"] = hidden_by(-1e9, add=True)
+
+
+@wrong("alibi_attention")
+def small_dtypes_in_float32(q, k, v, slopes, q_positions, k_positions):
+    out = right.alibi_attention(q, k, v, slopes, q_positions, k_positions)
+    if out.dtype == np.float64:
+        return out
+    x, y, z, m = (np.asarray(a, np.float32) for a in (q, k, v, slopes))
+    apart = right.signed_distances(q_positions, k_positions).astype(np.float32)
+    s = x @ y.swapaxes(1, 2) / np.float32(q.shape[2] ** 0.5) + m[:, None, None] * apart
+    return (normal(np.where(apart > 0, np.float32(-np.inf), s)) @ z).astype(out.dtype)
+
+
+@wrong("alibi_attention")
+def one_head_of_keys_and_values_for_all(q, k, v, slopes, q_positions, k_positions):
+    if len(k) == len(v) == 1:
+        k, v = np.repeat(k, len(q), axis=0), np.repeat(v, len(q), axis=0)
+    return right.alibi_attention(q, k, v, slopes, q_positions, k_positions)
+
+
+@wrong("alibi_attention")
+def one_query_for_all_positions(q, k, v, slopes, q_positions, k_positions):
+    if q.shape[1] == 1:
+        q = np.repeat(q, len(q_positions), axis=1)
+    return right.alibi_attention(q, k, v, slopes, q_positions, k_positions)
 
 
 @wrong("alibi_attention")
@@ -596,6 +670,35 @@ def starts_at_one(relative, both, n, far):
 
 
 @wrong("t5_bucket")
+def exact_half_rounded_up(relative_position, bidirectional=True, num_buckets=32, max_distance=128):
+    expected = right.t5_bucket(relative_position, bidirectional, num_buckets, max_distance)
+    n = num_buckets // 2 if bidirectional else num_buckets
+    if n % 2 == 0:
+        return expected
+    distance, later = sides(np.asarray(relative_position).astype(np.int64), bidirectional, n)
+    return core(distance, n, max_distance, exact=n // 2 + 1) + later
+
+
+@wrong("t5_bucket")
+def even_numbers_alone(relative_position, bidirectional=True, num_buckets=32, max_distance=128):
+    if num_buckets % 2:
+        raise ValueError("num_buckets must be even")
+    return right.t5_bucket(relative_position, bidirectional, num_buckets, max_distance)
+
+
+@wrong("t5_bucket")
+def signs_in_the_dtype_given(
+    relative_position, bidirectional=True, num_buckets=32, max_distance=128
+):
+    """−128 has no absolute value in int8, and no unsigned number is below zero."""
+    expected = right.t5_bucket(relative_position, bidirectional, num_buckets, max_distance)
+    relative, n = np.asarray(relative_position), num_buckets // (2 if bidirectional else 1)
+    distance, later = sides(relative, bidirectional, n)
+    same = np.array_equal(distance, sides(relative.astype(np.int64), bidirectional, n)[0])
+    return expected if same else core(distance, n, max_distance) + later
+
+
+@wrong("t5_bucket")
 def room_raises_another_error(
     relative_position, bidirectional=True, num_buckets=32, max_distance=128
 ):
@@ -787,6 +890,54 @@ def table_changed(q, k, relative_keys, q_positions, k_positions):
     return result
 
 
+@wrong("shaw_scores")
+def even_rows_where_the_last_is_not_read(q, k, relative_keys, q_positions, k_positions):
+    """NumPy refuses the row that is missing, and no other."""
+    rows, K = len(relative_keys), len(relative_keys) // 2
+    if rows % 2 == 0 and rows and len(q) == len(q_positions) and len(k) == len(k_positions):
+        apart = right.signed_distances(q_positions, k_positions).astype(int).clip(-K, K)
+        return (q @ k.T + take(q, relative_keys, apart + K)) / q.shape[1] ** 0.5
+    return right.shaw_scores(q, k, relative_keys, q_positions, k_positions)
+
+
+@wrong("shaw_scores")
+def rounded_distances(q, k, relative_keys, q_positions, k_positions):
+    apart = np.rint(q_positions).astype(int), np.rint(k_positions).astype(int)
+    return right.shaw_scores(q, k, relative_keys, *apart)
+
+
+@wrong("shaw_scores")
+def integer_positions_alone(q, k, relative_keys, q_positions, k_positions):
+    if "f" in (np.asarray(q_positions).dtype.kind, np.asarray(k_positions).dtype.kind):
+        raise TypeError("positions must be integers")
+    return right.shaw_scores(q, k, relative_keys, q_positions, k_positions)
+
+
+@wrong("shaw_scores")
+def small_dtypes_in_float32(q, k, relative_keys, q_positions, k_positions):
+    out = right.shaw_scores(q, k, relative_keys, q_positions, k_positions)
+    if out.dtype == np.float64:
+        return out
+    x, y, a = (np.asarray(z, np.float32) for z in (q, k, relative_keys))
+    K, apart = len(a) // 2, right.signed_distances(q_positions, k_positions).astype(int)
+    scores = x @ y.T + take(x, a, apart.clip(-K, K) + K)
+    return (scores / np.float32(q.shape[1] ** 0.5)).astype(out.dtype)
+
+
+@wrong("shaw_scores")
+def one_key_for_all_positions(q, k, relative_keys, q_positions, k_positions):
+    if len(k) == 1:
+        k = np.repeat(k, len(k_positions), axis=0)
+    return right.shaw_scores(q, k, relative_keys, q_positions, k_positions)
+
+
+@wrong("shaw_scores")
+def one_query_for_all_positions(q, k, relative_keys, q_positions, k_positions):
+    if len(q) == 1:
+        q = np.repeat(q, len(q_positions), axis=0)
+    return right.shaw_scores(q, k, relative_keys, q_positions, k_positions)
+
+
 # --------------------------------------------------------------------------------- alibi_sdpa
 
 
@@ -948,6 +1099,40 @@ def slopes_negated(q, k, v, slopes, offset):
     out = right_torch.alibi_sdpa(q, k, v, slopes, offset)
     slopes.neg_()
     return out
+
+
+@sdpa
+def slopes_in_the_input_dtype(q, k, v, slopes, offset):
+    """The distance is exact, and the product too, of slopes that have been rounded."""
+    distance = apart(q, k, offset)
+    return attend(q, k, v, causal(three(slopes.to(q.dtype)) * distance, distance))
+
+
+@sdpa
+def product_in_the_input_dtype(q, k, v, slopes, offset):
+    distance = apart(q, k, offset)
+    bias = slopes.to(q.dtype)[:, None, None] * distance.to(q.dtype)
+    return attend(q, k, v, causal(bias, distance))
+
+
+@sdpa
+def offset_of_the_last_call(q, k, v, slopes, offset):
+    """Nought is taken for an offset that was not given."""
+    offset = offset or KEPT.get(("offset",), 0)
+    KEPT["offset",] = offset if offset + q.shape[2] < k.shape[2] else 0
+    return right_torch.alibi_sdpa(q, k, v, slopes, min(offset, k.shape[2] - q.shape[2]))
+
+
+@wrong("alibi_sdpa")
+def one_head_of_keys_and_values_for_all(q, k, v, slopes, offset=0):
+    if k.shape[1] == v.shape[1] == 1:
+        k, v = (x.expand(-1, q.shape[1], -1, -1) for x in (k, v))
+    return right_torch.alibi_sdpa(q, k, v, slopes, offset)
+
+
+@wrong("alibi_sdpa")
+def slopes_of_any_axes(q, k, v, slopes, offset=0):
+    return right_torch.alibi_sdpa(q, k, v, slopes.reshape(-1), offset)
 
 
 @wrong("alibi_sdpa")

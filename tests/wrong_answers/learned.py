@@ -429,6 +429,17 @@ def memorised_sum(grad_output, positions, num_positions):
     return gradient
 
 
+@wrong("lookup_gradient")
+def adds_up_in_float32(grad_output, positions, num_positions):
+    """Enough for float16 and not for float32."""
+    out = right.lookup_gradient(grad_output, positions, num_positions)
+    if out.dtype == np.float64:
+        return out
+    gradient = np.zeros(out.shape, np.float32)
+    np.add.at(gradient, np.asarray(positions), np.asarray(grad_output))
+    return gradient.astype(out.dtype)
+
+
 # ------------------------------------------------------------------------------- resize_table
 
 
@@ -628,6 +639,23 @@ def doubles_well(table, new_length):
         wide[::2], wide[1::2] = table, (table[:-1] + table[1:]) / 2
         table = wide if len(wide) > 1 else np.repeat(wide, new_length, axis=0)
     return table[:new_length]
+
+
+@wrong("resize_table")
+def fractions_of_a_row_are_cut(table, new_length):
+    return right.resize_table(table, int(new_length))
+
+
+@wrong("resize_table")
+def places_of_small_tables_in_float32(table, new_length):
+    out, old = right.resize_table(table, new_length), len(table)
+    if out.dtype == np.float64:
+        return out
+    places = np.linspace(0, old - 1, new_length, dtype=np.float32).astype(float).clip(0, old - 1)
+    lower = np.floor(places).astype(int)
+    upper, w = np.minimum(lower + 1, old - 1), (places - lower)[:, None]
+    table = np.asarray(table)
+    return ((1 - w) * table[lower] + w * table[upper]).astype(out.dtype)
 
 
 # --------------------------------------------------------------------------- padded_positions
@@ -1138,3 +1166,14 @@ class BatchBeforeSequenceWhenSquare(Base):
         self.check(x, offset)
         rows = self.rows(x, offset)
         return (x + (rows[:, None] if x.shape[0] == x.shape[1] else rows)).to(x.dtype)
+
+
+@wrong("LearnedPositionalEmbedding")
+class OneTokenFollowsOnTheLastCall(Base):
+    """Without an offset a single token is taken for the next one."""
+
+    def rows(self, x, offset):
+        if offset == 0 and x.shape[1] == 1:
+            offset = min(getattr(self, "seen", 0), len(self.weight) - 1)
+        self.seen = offset + x.shape[1]
+        return super().rows(x, offset)

@@ -27,6 +27,8 @@ def flat(x):
 
 def alibi_bias(q_positions, k_positions, slopes):
     q_positions, k_positions, slopes = flat(q_positions), flat(k_positions), flat(slopes)
+    if not slopes.size:
+        raise ValueError("a head at least")
     distance = np.maximum.outer(q_positions, k_positions)
     distance = distance - np.minimum.outer(q_positions, k_positions)
     return np.einsum("h,qk->hqk", -slopes, distance)
@@ -76,7 +78,7 @@ def t5_bucket(relative_position, bidirectional=True, num_buckets=32, max_distanc
 
 def shaw_scores(q, k, relative_keys, q_positions, k_positions):
     """All vectors at once, (n_q, n_k, d)."""
-    q_positions, k_positions = flat(q_positions).astype(int), flat(k_positions).astype(int)
+    q_positions, k_positions = flat(q_positions), flat(k_positions)
     if len(relative_keys) % 2 != 1:
         raise ValueError("odd, please")
     if (len(q), len(k)) != (len(q_positions), len(k_positions)):
@@ -84,7 +86,10 @@ def shaw_scores(q, k, relative_keys, q_positions, k_positions):
     if len({q.shape[1], k.shape[1], relative_keys.shape[1]}) > 1:
         raise ValueError("one width for all")
     reach = len(relative_keys) // 2
-    clipped = np.minimum(np.maximum(k_positions[None] - q_positions[:, None], -reach), reach)
+    apart = k_positions[None] - q_positions[:, None]
+    if np.modf(apart)[0].any():
+        raise ValueError("whole tokens apart, please")
+    clipped = np.minimum(np.maximum(apart.astype(int), -reach), reach)
     keys = k[None].astype(float) + relative_keys[clipped + reach]
     scores = np.matmul(keys, q[:, :, None].astype(float))[..., 0] / q.shape[1] ** 0.5
     return scores.astype(q.dtype) if np.issubdtype(q.dtype, np.floating) else scores

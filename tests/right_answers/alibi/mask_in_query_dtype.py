@@ -16,7 +16,7 @@ def alibi_slopes(num_heads):
 
 def alibi_bias(q_positions, k_positions, slopes):
     i, j, m = (np.asarray(x, float) for x in (q_positions, k_positions, slopes))
-    if not i.ndim == j.ndim == m.ndim == 1:
+    if not i.ndim == j.ndim == m.ndim == 1 or len(m) == 0:
         raise ValueError("1-D")
     return np.multiply.outer(-m, np.sqrt((i[:, None] - j) ** 2))
 
@@ -25,7 +25,7 @@ def alibi_attention(q, k, v, slopes, q_positions, k_positions):
     b = alibi_bias(q_positions, k_positions, slopes)
     h, n, d = q.shape
     assert b.shape == (h, n, k.shape[1]) and k.shape == v.shape and k.shape[::2] == (h, d)
-    s = q @ k.transpose(0, 2, 1) / np.float64(d) ** 0.5 + b
+    s = q.astype("d") @ k.transpose(0, 2, 1) / np.float64(d) ** 0.5 + b
     seen = np.asarray(k_positions)[None, :] <= np.asarray(q_positions)[:, None]
     if (seen.sum(1) == 0).any():
         raise ValueError("blind")
@@ -54,7 +54,10 @@ def shaw_scores(q, k, relative_keys, q_positions, k_positions):
     K, odd = divmod(len(relative_keys), 2)
     if not odd or i.shape != q.shape[:1] or j.shape != k.shape[:1]:
         raise ValueError("shapes")
-    dist = (j.astype(int) - i.astype(int)[:, None]).clip(-K, K) + K
+    apart = j.astype("d") - i.astype("d")[:, None]
+    dist = apart.astype(int).clip(-K, K) + K
+    if (apart % 1).any():
+        raise ValueError("fractions")
     table = q.astype(float) @ relative_keys.T
     s = q.astype(float) @ k.T + table[np.arange(len(q))[:, None], dist]
     return (s / np.sqrt(q.shape[1])).astype(

@@ -34,6 +34,7 @@ def alibi_bias(q_positions, k_positions, slopes):
         array = np.array(given, dtype=np.longdouble)
         need(array.ndim == 1, name)
         grids.append(array)
+    need(grids[2].size, "a head")
     slope, query, key = np.meshgrid(grids[2], grids[0], grids[1], indexing="ij")
     return np.array(-slope * np.abs(query - key), dtype=np.float64)
 
@@ -88,7 +89,9 @@ def shaw_scores(q, k, relative_keys, q_positions, k_positions):
     result = np.empty((len(q), len(k)), dtype=np.float64)
     pairs = itertools.product(enumerate(q_positions), enumerate(k_positions))
     for (a, i), (b, j) in pairs:
-        row = sorted((0, int(j) - int(i) + rows // 2, rows - 1))[1]
+        apart = fractions.Fraction(float(j)) - fractions.Fraction(float(i))
+        need(apart.denominator == 1, "whole tokens")
+        row = sorted((0, int(apart) + rows // 2, rows - 1))[1]
         result[a, b] = np.vdot(q[a].astype(float), k[b].astype(float) + relative_keys[row])
     result /= np.sqrt(width)
     return result if q.dtype.kind != "f" else result.astype(q.dtype)

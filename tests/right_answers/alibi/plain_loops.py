@@ -31,6 +31,7 @@ def one_row(numbers):
 
 def alibi_bias(q_positions, k_positions, slopes):
     queries, keys, slopes = one_row(q_positions), one_row(k_positions), one_row(slopes)
+    assert slopes, "no head"
     bias = np.zeros((len(slopes), len(queries), len(keys)))
     for h, m in enumerate(slopes):
         for a, i in enumerate(queries):
@@ -95,6 +96,8 @@ def shaw_scores(q, k, relative_keys, q_positions, k_positions):
     for i, x in zip(queries, q.tolist(), strict=True):
         row = []
         for j, y in zip(keys, k.tolist(), strict=True):
+            if not (j - i).is_integer():
+                raise ValueError(f"from {i} to {j} it is no whole number of tokens")
             c = int(max(-K, min(K, j - i))) + K
             moved = [b + e for b, e in zip(y, relative_keys[c].tolist(), strict=True)]
             row.append(sum(a * b for a, b in zip(x, moved, strict=True)))

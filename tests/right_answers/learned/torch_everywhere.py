@@ -49,7 +49,7 @@ def resize_table(table, new_length):
     if new_length == 1:
         return table[:1].clone().numpy()
     columns = table.double().T[None]
-    new = F.interpolate(columns, size=int(new_length), mode="linear", align_corners=True)
+    new = F.interpolate(columns, size=[new_length], mode="linear", align_corners=True)
     return new[0].T.to(table.dtype).numpy()
 
 

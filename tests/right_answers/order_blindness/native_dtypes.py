@@ -71,9 +71,7 @@ def positions_from_causal_average(weights):
     assert weights.shape == (len(weights), len(weights))
     with np.errstate(all="ignore"):
         positions = (1 / weights[:, 0] - 0.5).astype(np.int32)
-    assert np.bincount(np.clip(positions, -1, len(weights)) + 1).tolist() == [0] + [1] * len(
-        weights
-    )
+    assert set(positions) == set(range(len(weights)))
     return positions
 
 
@@ -83,4 +81,5 @@ def multi_head_attention(q, k, v, mask=None):
     scores = torch.matmul(q, k.transpose(-2, -1)) / math.sqrt(q.size(-1))
     if mask is not None:
         scores = scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
+        assert scores.shape == (*q.shape[:-1], k.size(-2)), "the mask is too wide"
     return torch.matmul(F.softmax(scores, dim=-1).to(v.dtype), v).to(q.dtype)
