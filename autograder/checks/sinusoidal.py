@@ -419,17 +419,6 @@ def check_shift_matrix_refuses_base(student: Answers, reference: Answers, rng: A
     bad_bases(student.shift_matrix, 5, 6)
 
 
-@behaviour("shift_matrix", hidden=True)
-def check_shift_matrix_refuses_offsets(student: Answers, reference: Answers, rng: Any) -> None:
-    """Several offsets raise: one for each pair would make a matrix that moves nothing anywhere."""
-    with good_input():
-        agrees(student, reference, "shift_matrix", 5, 6, 50.0, atol=room(5))
-    for count in (3, 6, 2):
-        offsets = rng.integers(1, 9, count).astype(float)
-        for several in (offsets, offsets.tolist()):
-            refuses(student.shift_matrix, several, 6, 50.0, because=f"{count} offsets")
-
-
 # ---------------------------------------------------------------------------- decode_position
 
 

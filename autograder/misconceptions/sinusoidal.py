@@ -687,16 +687,6 @@ def shift_float32_angles(offset: float, dim: int, base: float = 10000.0) -> Arra
     return matrix
 
 
-def shift_of_each_pair(offset: Any, dim: int, base: float = 10000.0) -> Array:
-    """The offset is multiplied with the ladder as it comes, so a list gives one to each pair."""
-    if np.shape(offset) != (dim // 2,):
-        return right.shift_matrix(offset, dim, base)
-    steps = right.as_floats(offset, "offset")
-    blocks = [right.shift_matrix(step, dim, base) for step in steps]
-    pair = np.arange(dim) // 2
-    return np.array([blocks[pair[row]][row] for row in range(dim)])
-
-
 def shift_of_odd_width(offset: float, dim: int, base: float = 10000.0) -> Array:
     if dim <= 0 or dim % 2 == 0:
         return right.shift_matrix(offset, dim, base)
@@ -811,14 +801,6 @@ SHIFT_MATRIX = (
         "The angles were computed in float32, which has few digits left for an offset of 100 000. "
         "Compute them in float64.",
         "sin-module",
-    ),
-    Misconception(
-        "shift-matrix-offset-for-each-pair",
-        shift_of_each_pair,
-        "shift_matrix_refuses_offsets",
-        "Of several offsets each pair took one, because NumPy multiplies lists of one length. Such "
-        "a matrix moves no position to any other: refuse what is not a single number.",
-        "ex-shift_matrix",
     ),
 )
 

@@ -914,7 +914,7 @@ def integer_positions_alone(q, k, relative_keys, q_positions, k_positions):
 
 
 @wrong("shaw_scores")
-def small_dtypes_in_float32(q, k, relative_keys, q_positions, k_positions):
+def small_dtypes_in_float32_in_shaw(q, k, relative_keys, q_positions, k_positions):
     out = right.shaw_scores(q, k, relative_keys, q_positions, k_positions)
     if out.dtype == np.float64:
         return out
@@ -932,7 +932,7 @@ def one_key_for_all_positions(q, k, relative_keys, q_positions, k_positions):
 
 
 @wrong("shaw_scores")
-def one_query_for_all_positions(q, k, relative_keys, q_positions, k_positions):
+def one_query_for_all_positions_in_shaw(q, k, relative_keys, q_positions, k_positions):
     if len(q) == 1:
         q = np.repeat(q, len(q_positions), axis=0)
     return right.shaw_scores(q, k, relative_keys, q_positions, k_positions)
@@ -1124,7 +1124,7 @@ def offset_of_the_last_call(q, k, v, slopes, offset):
 
 
 @wrong("alibi_sdpa")
-def one_head_of_keys_and_values_for_all(q, k, v, slopes, offset=0):
+def one_head_of_keys_and_values_for_all_in_alibi(q, k, v, slopes, offset=0):
     if k.shape[1] == v.shape[1] == 1:
         k, v = (x.expand(-1, q.shape[1], -1, -1) for x in (k, v))
     return right_torch.alibi_sdpa(q, k, v, slopes, offset)

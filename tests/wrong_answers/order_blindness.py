@@ -1144,3 +1144,197 @@ def mask_that_does_not_fit_is_ignored(q, k, v, mask=None):
         return attend(q, k, v, mask)
     except ValueError:
         return attend(q, k, v)
+
+
+# --------------------------------------------------------------- found by programs of outsiders
+
+
+@wrong("permutation_gap")
+def rounds_fractions(x, w_q, w_k, w_v, permutation, mask=None):
+    order = np.asarray(permutation)
+    order = np.rint(order).astype(int) if order.dtype.kind == "f" else order
+    return right.permutation_gap(x, w_q, w_k, w_v, order, mask)
+
+
+@wrong("permutation_gap")
+def reshuffles_the_shuffled(x, w_q, w_k, w_v, permutation, mask=None):
+    right.permutation_gap(x, w_q, w_k, w_v, permutation, mask)
+    shuffled = right.self_attention(np.asarray(x, float)[permutation], w_q, w_k, w_v, mask)
+    again = right.self_attention(np.asarray(x, float)[permutation], w_q, w_k, w_v, mask)
+    return float(np.abs(shuffled - again).max())
+
+
+def twins_by(distance, table):
+    rows = range(len(table))
+    return any(distance(np.abs(table[a] - table[b])) <= 1e-9 for a in rows for b in rows if a < b)
+
+
+def with_twins_by(distance, short_table, long_table, bound):
+    failed = right.failed_requirements(short_table, long_table, bound) - {"unique"}
+    tables = (np.asarray(table, dtype=float) for table in (short_table, long_table))
+    return failed | ({"unique"} if any(twins_by(distance, t) for t in tables) else set())
+
+
+@wrong("failed_requirements")
+def straight_line_distance(short_table, long_table, bound=1.0):
+    return with_twins_by(np.linalg.norm, short_table, long_table, bound)
+
+
+@wrong("failed_requirements")
+def average_distance(short_table, long_table, bound=1.0):
+    return with_twins_by(np.mean, short_table, long_table, bound)
+
+
+@wrong("failed_requirements")
+def starts_alike_on_average(short_table, long_table, bound=1.0):
+    failed = right.failed_requirements(short_table, long_table, bound) - {"length-independent"}
+    off = np.abs(np.asarray(long_table)[: len(short_table)] - np.asarray(short_table)).mean()
+    return failed | ({"length-independent"} if off > 1e-9 else set())
+
+
+@wrong("failed_requirements")
+def starts_alike_by_allclose(short_table, long_table, bound=1.0):
+    failed = right.failed_requirements(short_table, long_table, bound) - {"length-independent"}
+    same = np.allclose(np.asarray(long_table)[: len(short_table)], short_table)
+    return failed if same else failed | {"length-independent"}
+
+
+@wrong("failed_requirements")
+def signs_are_kept(short_table, long_table, bound=1.0):
+    failed = right.failed_requirements(short_table, long_table, bound)
+    for table in (np.asarray(short_table, dtype=float), np.asarray(long_table, dtype=float)):
+        near = (table[:, None] - table[None] <= 1e-9).all(axis=-1)
+        failed |= {"unique"} if near.sum() > len(table) else set()
+    return failed
+
+
+@wrong("failed_requirements")
+def same_length_accepted(short_table, long_table, bound=1.0):
+    if np.shape(short_table) == np.shape(long_table) and np.ndim(long_table) == 2:
+        long_table = np.concatenate([long_table, 0 * long_table[:1] + 0.123])
+    return right.failed_requirements(short_table, long_table, bound)
+
+
+@wrong("failed_requirements")
+def a_little_more_than_the_bound(short_table, long_table, bound=1.0):
+    return right.failed_requirements(short_table, long_table, bound + 1e-3)
+
+
+@wrong("failed_requirements")
+def digits_of_float32(short_table, long_table, bound=1.0):
+    tables = (np.asarray(table, dtype=np.float32) for table in (short_table, long_table))
+    return right.failed_requirements(*tables, bound)
+
+
+@wrong("binary_positions")
+def negative_bits_of_no_position(num_positions, num_bits):
+    return right.binary_positions(num_positions, num_bits if num_positions else 0)
+
+
+@wrong("causal_mask")
+def no_token_is_refused(n):
+    if n < 1:
+        raise ValueError("n must be positive")
+    return right.causal_mask(n)
+
+
+@wrong("causal_mask")
+def cut_from_a_stored_mask(n):
+    return right.causal_mask(64)[: right.as_count(n, "n"), :n]
+
+
+def reads_square(weights):
+    weights = np.asarray(weights)
+    if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
+        raise ValueError("square weights")
+    with np.errstate(all="ignore"):
+        return weights, np.rint(1 / weights[:, 0].astype(float))
+
+
+@wrong("positions_from_causal_average")
+def believes_what_it_reads(weights):
+    return reads_square(weights)[1].astype(np.int64) - 1
+
+
+@wrong("positions_from_causal_average")
+def a_position_may_come_twice(weights):
+    weights, seen = reads_square(weights)
+    if not ((seen >= 1) & (seen <= len(weights))).all():
+        raise ValueError("no such share")
+    return seen.astype(int) - 1
+
+
+@wrong("positions_from_causal_average")
+def a_position_may_be_past_the_end(weights):
+    _, seen = reads_square(weights)
+    if not np.isfinite(seen).all() or len(set(seen)) < len(seen):
+        raise ValueError("twice")
+    return seen.astype(int) - 1
+
+
+@wrong("positions_from_causal_average")
+def negative_shares_are_shares(weights):
+    return right.positions_from_causal_average(np.abs(weights))
+
+
+@wrong("positions_from_causal_average")
+def nan_is_the_first(weights):
+    return right.positions_from_causal_average(np.nan_to_num(weights, nan=1.0))
+
+
+@wrong("positions_from_causal_average")
+def largest_share_of_each_row(weights):
+    weights, _ = reads_square(weights)
+    return right.positions_from_causal_average(np.sort(weights, axis=1)[:, ::-1])
+
+
+@wrong("positions_from_causal_average")
+def counts_what_is_seen(weights):
+    weights, _ = reads_square(weights)
+    seen = np.count_nonzero(weights, axis=1)
+    if sorted(seen) != list(range(1, len(seen) + 1)):
+        raise ValueError("no causal mask")
+    return seen - 1
+
+
+@wrong("positions_from_causal_average")
+def takes_more_columns(weights):
+    if np.ndim(weights) == 2:
+        weights = weights[:, : len(weights)]
+    return right.positions_from_causal_average(weights)
+
+
+@wrong("positions_from_causal_average")
+def takes_a_third_axis(weights):
+    if np.ndim(weights) == 3 and weights.shape[0] == weights.shape[1]:
+        weights = weights[..., 0]
+    return right.positions_from_causal_average(weights)
+
+
+@wrong("multi_head_attention")
+def values_of_their_own_width(q, k, v, mask=None):
+    width = v.shape[-1]
+    if width < q.shape[-1] and v.shape[:-1] == q.shape[:-1]:
+        v = torch.nn.functional.pad(v, (0, q.shape[-1] - width))
+    return attend(q, k, v, mask)[..., :width]
+
+
+@wrong("multi_head_attention")
+def mask_widens_the_batch(q, k, v, mask=None):
+    if mask is not None and mask.ndim == 4 and q.shape[0] == 1:
+        q, k, v = (x.expand(len(mask), -1, -1, -1) for x in (q, k, v))
+    return attend(q, k, v, mask)
+
+
+@wrong("multi_head_attention")
+def mask_widens_the_heads(q, k, v, mask=None):
+    if mask is not None and mask.ndim > 2 and q.shape[1] == 1:
+        q, k, v = (x.expand(-1, mask.shape[-3], -1, -1) for x in (q, k, v))
+    return attend(q, k, v, mask)
+
+
+@wrong("multi_head_attention")
+def mask_brings_an_axis(q, k, v, mask=None):
+    if mask is not None and mask.ndim == 5:
+        return torch.stack([attend(q, k, v, one) for one in mask])
+    return attend(q, k, v, mask)

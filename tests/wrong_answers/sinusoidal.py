@@ -890,3 +890,107 @@ class RemembersTheBatch(Base):
 @wrong("SinusoidalEncoding")
 def length_before_width(max_len, dim, base=10000.0):
     return right_torch.SinusoidalEncoding(dim, max_len, base)
+
+
+# --------------------------------------------------------------- found by programs of outsiders
+
+
+@wrong("frequencies")
+def fraction_of_a_width_cut(dim, base=10000.0):
+    return right.frequencies(int(dim), base)
+
+
+@wrong("frequencies")
+def base_must_be_above_one(dim, base=10000.0):
+    if base <= 1:
+        raise ValueError(f"base {base}")
+    return right.frequencies(dim, base)
+
+
+@wrong("wavelengths")
+def wavelengths_of_a_width_cut(dim, base=10000.0):
+    return right.wavelengths(int(dim), base)
+
+
+@wrong("wavelengths")
+def never_shorter_than_the_first(dim, base=10000.0):
+    return np.maximum(right.wavelengths(dim, base), 2 * np.pi)
+
+
+@wrong("sinusoidal_encoding", "fixed_layout")
+def table_of_a_width_cut(positions, dim, base=10000.0):
+    return right.sinusoidal_encoding(positions, int(dim), base)
+
+
+@wrong("sinusoidal_encoding", "fixed_layout")
+def single_position_loses_its_axis(positions, dim, base=10000.0):
+    table = right.sinusoidal_encoding(positions, dim, base)
+    return table[0] if table.ndim > 1 and len(table) == 1 else table
+
+
+@wrong("shift_matrix")
+def matrix_of_a_width_cut(offset, dim, base=10000.0):
+    return right.shift_matrix(offset, int(dim), base)
+
+
+@wrong("shift_matrix")
+def several_matrices(offset, dim, base=10000.0):
+    if np.ndim(offset) == 1:
+        return np.stack([right.shift_matrix(one, dim, base) for one in offset])
+    return right.shift_matrix(offset, dim, base)
+
+
+@wrong("shift_matrix")
+def first_of_several_offsets(offset, dim, base=10000.0):
+    return right.shift_matrix(np.ravel(offset)[0], dim, base)
+
+
+@wrong("shift_matrix")
+def offset_zero_is_made_of_integers(offset, dim, base=10000.0):
+    matrix = right.shift_matrix(offset, dim, base)
+    return np.eye(dim, dtype=int) if offset == 0 else matrix
+
+
+def nearest_by(measure, encoding, max_position, base):
+    """The nearest by another measure, if it fits: another position may fit, and is not found."""
+    encoding = right.as_floats(encoding, "encoding")
+    right.frequencies(encoding.size, base)
+    if encoding.ndim != 1 or max_position < 1:
+        raise ValueError("one vector, some positions")
+    table = right.sinusoidal_encoding(np.arange(max_position), len(encoding), base)
+    best = int(measure(table, encoding).argmin())
+    if np.abs(table[best] - encoding).max() > 0.05:
+        raise ValueError("no position fits")
+    return best
+
+
+@wrong("decode_position")
+def nearest_in_a_straight_line(encoding, max_position, base=10000.0):
+    def measure(table, vector):
+        return np.linalg.norm(table - vector, axis=1)
+
+    return nearest_by(measure, encoding, max_position, base)
+
+
+@wrong("decode_position")
+def largest_dot_product(encoding, max_position, base=10000.0):
+    return nearest_by(lambda table, vector: -(table @ vector), encoding, max_position, base)
+
+
+@wrong("decode_position")
+def table_like_the_encoding(encoding, max_position, base=10000.0):
+    encoding = np.asarray(encoding)
+    if encoding.dtype.kind == "f" or encoding.ndim != 1 or max_position < 1:
+        return right.decode_position(encoding, max_position, base)
+    positions = np.arange(max_position)
+    table = right.sinusoidal_encoding(positions, len(encoding), base).astype(encoding.dtype)
+    equal = (table == encoding).all(axis=1)
+    if not equal.any():
+        raise ValueError("no position fits")
+    return int(equal.argmax())
+
+
+@wrong("SinusoidalEncoding")
+class ModuleOfAWidthCut(Base):
+    def __init__(self, dim, max_len, base=10000.0):
+        super().__init__(int(dim), max_len, base)
