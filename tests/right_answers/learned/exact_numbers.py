@@ -29,7 +29,7 @@ def lookup(table, positions):
         if at.ndim:
             return [walk(part) for part in at]
         if int(at) not in range(rows):
-            raise IndexError("no row %d in a table of length %d" % (at, rows))
+            raise IndexError(f"no row {at} in a table of length {rows}")
         return list(table[int(at)])
 
     return np.array(walk(positions), dtype=kept(table)).reshape(*positions.shape, dim)
