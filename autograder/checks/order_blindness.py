@@ -395,10 +395,8 @@ def check_permutation_gap_refuses_what_only_indexes(
 
 @behaviour("permutation_gap", hidden=True)
 def check_permutation_gap_refuses_shapes(student: Answers, reference: Answers, rng: Any) -> None:
-    """What cannot be attended with has no gap: weights and masks that do not match raise.
-
-    All of them stop NumPy by itself: a self_attention that looks at no shapes costs nothing here.
-    """
+    """What cannot be attended with has no gap: weights and masks that do not match raise."""
+    # All of them stop NumPy by itself: a self_attention that looks at no shapes costs nothing here.
     inputs, order, mask = head(rng), cycle(rng, 5), triangle(5)
     with good_input():
         agrees(student, reference, "permutation_gap", *inputs, order, mask, atol=room(inputs))
@@ -797,10 +795,8 @@ def check_positions_from_causal_average_refuses(
 def check_positions_from_causal_average_refuses_others(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
-    """A first column without the share of each position once raises: no mask, a row twice, NaN.
-
-    Where a share lies between two right ones, how near is near enough is left to the answer.
-    """
+    """A first column without the share of each position once raises: no mask, a row twice, NaN."""
+    # Where a share lies between two right ones, how near is near enough is left to the answer.
     positions = cycle(rng, 6)
     weights = shares(positions)
     with good_input():

@@ -934,18 +934,6 @@ def matrix_of_a_width_cut(offset, dim, base=10000.0):
 
 
 @wrong("shift_matrix")
-def several_matrices(offset, dim, base=10000.0):
-    if np.ndim(offset) == 1:
-        return np.stack([right.shift_matrix(one, dim, base) for one in offset])
-    return right.shift_matrix(offset, dim, base)
-
-
-@wrong("shift_matrix")
-def first_of_several_offsets(offset, dim, base=10000.0):
-    return right.shift_matrix(np.ravel(offset)[0], dim, base)
-
-
-@wrong("shift_matrix")
 def offset_zero_is_made_of_integers(offset, dim, base=10000.0):
     matrix = right.shift_matrix(offset, dim, base)
     return np.eye(dim, dtype=int) if offset == 0 else matrix
