@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+REMEMBERED = 3  # earlier methods of an object that are told with a call of one
+
 
 class StudentError(Exception):
     """The answer raised. `types` names the exception's class and its bases, nearest first.
@@ -63,8 +65,9 @@ class Answers:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._autocast: str | None = None
-        self._last = ""
         self._made: dict[int, str] = {}
+        self._done_to: dict[int, list[str]] = {}
+        self._calls: list[tuple[Any, str]] = []
         self.trace: list[Outcome] = []
 
     def __getattr__(self, name: str) -> Answer:
@@ -85,7 +88,8 @@ class Answers:
         request = _plain(request)
         if self._autocast is not None:
             request["autocast"] = self._autocast
-        self._last = self._describe(request)
+        call = self._describe(request)
+        self._calls.append((None, call))
         try:
             value = self._runner.run(request)
         except StudentError as error:
@@ -93,12 +97,26 @@ class Answers:
             raise
         self.trace.append(Outcome(value=value))
         if isinstance(value, Handle):
-            self._made[value.number] = self._last
-        return self._wrap(value)
+            self._made[value.number] = call
+        value = self._wrap(value)
+        self._calls[-1] = value, call
+        return value
 
-    def last_call(self) -> str:
-        """The latest request as a person would write it, with long arrays cut short."""
-        return self._last
+    def told_call(self, about: Any = None) -> str:
+        """The request that returned `about`, as a person would write it, long arrays cut short.
+
+        What no single request returned is told with the latest of them.
+        """
+        if not self._calls:
+            return ""
+        known = about is not None and not isinstance(about, int | str)  # equal ones may be one
+        for itself in (True, False) if known else ():
+            wanted = about if itself else _owner(about)
+            for value, call in reversed(self._calls):
+                if any((part if itself else _owner(part)) is wanted for part in _parts(value)):
+                    return f"The call: {call}"
+        which = "The call" if len(self._calls) == 1 or about is None else "The latest call"
+        return f"{which}: {self._calls[-1][1]}"
 
     def _describe(self, request: dict[str, Any]) -> str:
         name = request.get("name", "")
@@ -115,11 +133,17 @@ class Answers:
             call += f" under autocast to {request['autocast']}"
         if "on" not in request:
             return name + call
-        made = self._made.get(request["on"].number, request["on"].type_name)
-        text = made + (f".{name}" if name else "") + call
+        number = request["on"].number
+        made = self._made.get(number, request["on"].type_name)
+        text = (f".{name}" if name else "") + call
         if request["kind"] == "cast":
-            self._made[request["on"].number] = text
-        return text
+            self._made[number] = made + text
+        done = self._done_to.setdefault(number, [])
+        told = ["…", *done[-REMEMBERED:]] if len(done) > REMEMBERED else done
+        told = [made, *told, text] if done else [made + text]
+        if request["kind"] == "method":
+            done.append(text)
+        return ", then ".join(told)
 
     def _wrap(self, value: Any) -> Any:
         if isinstance(value, Handle):
@@ -127,6 +151,21 @@ class Answers:
         if isinstance(value, tuple):
             return tuple(self._wrap(item) for item in value)
         return value
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """A reply, and what it is made of."""
+    yield value
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from _parts(item)
+
+
+def _owner(value: Any) -> Any:
+    """The array or tensor that a view looks into; anything else is its own."""
+    while (base := getattr(value, "base", getattr(value, "_base", None))) is not None:
+        value = base
+    return value
 
 
 class Answer:

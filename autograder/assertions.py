@@ -7,28 +7,47 @@ grader must never become a student's zero, nor a student's fault the grader's.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from .answers import Answers, Instance, StudentError
 
 NOT_WRITTEN = "NotImplementedError"
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class CheckFailed(AssertionError):
     """The answer does not behave as the check says.
 
     `message` can be shown to anyone; `values` holds numbers and indices, which are withheld when
-    the check is hidden.
+    the check is hidden. `about` is the reply that was looked at, so that its call can be told.
     """
+
+    about: Any = None
 
     def __init__(self, message: str, values: str = "") -> None:
         self.message = message
         self.values = values
         super().__init__(f"{message} {values}".strip())
+
+
+def _about_its_first(compare: Callable[P, R]) -> Callable[P, R]:
+    """A comparison whose failures are about its first argument."""
+
+    @functools.wraps(compare)
+    def told(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return compare(*args, **kwargs)
+        except CheckFailed as failure:
+            failure.about = args[0] if args else None
+            raise
+
+    return told
 
 
 def tolerance(
@@ -44,6 +63,7 @@ def tolerance(
     return 16 * scale * (_eps(dtype) + _eps(angle_dtype) * (1 + abs(float(angle))))
 
 
+@_about_its_first
 def close(actual: Any, expected: Any, atol: float, *, what: str = "the result") -> None:
     """`actual` has the shape of `expected` and lies within `atol` of it everywhere."""
     want = as_array(expected, "the expected value")
@@ -64,6 +84,7 @@ def close(actual: Any, expected: Any, atol: float, *, what: str = "the result") 
     )
 
 
+@_about_its_first
 def equal(actual: Any, expected: Any, *, what: str = "the result") -> None:
     """`actual` holds exactly the integers, booleans or strings of `expected`."""
     close(actual, expected, 0.0, what=what)
@@ -103,6 +124,7 @@ def leaves_inputs(
         close(result, expected, atol)
 
 
+@_about_its_first
 def shaped(actual: Any, shape: tuple[int, ...], *, what: str = "the result") -> np.ndarray:
     """`actual` as an array of numbers that has this shape: safe to compute with."""
     got = as_array(actual, what)
@@ -117,11 +139,11 @@ def good_input() -> Iterator[None]:
     try:
         yield
     except CheckFailed as failure:
-        raise CheckFailed(
-            f"Not looked at yet, since on good input {failure.message}", failure.values
-        ) from None
+        failure.message = f"Not looked at yet, since on good input {failure.message}"
+        raise
 
 
+@_about_its_first
 def same_dtype(actual: Any, dtype: str, *, what: str = "the result") -> None:
     """`actual` is an array or tensor of this dtype (`"float32"`, `"bfloat16"`)."""
     got = str(getattr(actual, "dtype", type(actual).__name__)).removeprefix("torch.")
@@ -129,6 +151,7 @@ def same_dtype(actual: Any, dtype: str, *, what: str = "the result") -> None:
         raise CheckFailed(f"{what}: the dtype is {got}, but {dtype} is needed.")
 
 
+@_about_its_first
 def unchanged(after: Any, before: Any, *, what: str) -> None:
     """An input is, after the call, what it was before."""
     try:
@@ -140,6 +163,7 @@ def unchanged(after: Any, before: Any, *, what: str) -> None:
         ) from None
 
 
+@_about_its_first
 def pair(value: Any, *, what: str = "the result") -> tuple[Any, Any]:
     """`value` is a tuple of two."""
     if not isinstance(value, tuple | list) or len(value) != 2:
@@ -147,6 +171,7 @@ def pair(value: Any, *, what: str = "the result") -> tuple[Any, Any]:
     return value[0], value[1]
 
 
+@_about_its_first
 def instance(value: Any, *, what: str) -> Instance:
     """`value` is an object that can be used (a module, a function), not plain data."""
     if not isinstance(value, Instance):
@@ -187,6 +212,7 @@ def refuses(
     )
 
 
+@_about_its_first
 def as_array(value: Any, what: str) -> np.ndarray:
     """Numbers as a NumPy array; anything else fails the check with its type's name."""
     if value is None:

@@ -50,7 +50,7 @@ class Module:
         return dict(imported_names(self.tree))
 
     def elsewhere(self, name: str) -> tuple[Module, str] | None:
-        """The module of an earlier chapter that an imported name comes from, and its name there."""
+        """The module of an earlier chapter that defines an imported name, and its name there."""
         node = self.imports.get(name)
         if not isinstance(node, ast.ImportFrom):
             return None
@@ -60,7 +60,8 @@ class Module:
             parts = [*folder.parts, *parts]
         path = self.root.joinpath(*parts).with_suffix(".py")
         if parts[:1] == ["solutions"] and path.is_file():
-            return Module(path, self.root), node.names[0].name
+            there, original = Module(path, self.root), node.names[0].name
+            return there.elsewhere(original) or (there, original)
         return None
 
     def globals_of(self, node: ast.AST) -> set[str]:

@@ -184,11 +184,11 @@ def _result(check: Check, asked: Answers, error: Exception | None, reveal: bool)
         result.message = sentence(error.message)
         if reveal:
             result.message += f" {error.values}" if error.values else ""
-            result.message += f"\nThe call: {asked.last_call()}"
+            result.message += f"\n{asked.told_call(error.about)}"
     elif isinstance(error, StudentError):
         result.message, told = _raised(error, reveal)
         if reveal and not told:
-            result.message += f"\nThe call: {asked.last_call()}"
+            result.message += f"\n{asked.told_call()}"
     elif error is not None:
         result.fault = "".join(traceback.format_exception(error))
         result.message = "The checker itself failed here; this costs no points. Please report it."

@@ -36,11 +36,35 @@ def chromium_executable(bundled: str) -> str | None:
     return bundled if Path(bundled).is_file() else None
 
 
+# Files whose tests take long and share nothing: each chapter's part is a unit of work of its own.
+BY_CHAPTER = {"test_matrix.py", "test_right_answers.py", "test_generate.py"}
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks every test that asks for the browser, so that `-m "not browser"` leaves them out."""
+    """Marks tests of the browser, for `-m "not browser"`, and says what one worker runs together.
+
+    One worker takes a file, so that what its tests share is made once; a file of BY_CHAPTER is
+    taken chapter by chapter.
+    """
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
+        group = item.path.name
+        if group in BY_CHAPTER:
+            group += f" {chapter_of(item)}"
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def chapter_of(item: pytest.Item) -> str:
+    """The chapter that a test is parametrized with, by name, exercise or file; or nothing."""
+    given = getattr(item, "callspec", None)
+    values = given.params if given else {}
+    if "exercise" in values:
+        return values["exercise"].chapter
+    if "file" in values:
+        return values["file"].parent.name
+    return values.get("chapter", values.get("stem", ""))
 
 
 @pytest.fixture(scope="session")

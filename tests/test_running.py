@@ -12,7 +12,7 @@ import pytest
 
 from autograder import course
 from autograder.answers import Answers, StudentError
-from autograder.assertions import CheckFailed, close, pair, refuses, tolerance
+from autograder.assertions import CheckFailed, close, good_input, pair, refuses, tolerance
 from autograder.exercise import Exercise, Misconception
 from autograder.local import _beside
 from autograder.recognise import same_value
@@ -284,6 +284,10 @@ def test_a_named_tuple_is_a_pair() -> None:
         ),
         (lambda a: a.make(8).method("run", [1, 2]), "make(8).run([1, 2])"),
         (lambda a: a.plain(np.array([1.5, 2.0])), "plain([1.5, 2])"),
+        (
+            lambda a: [(made := a.make(8)), *(made.method("run", n) for n in range(5))],
+            "make(8), then …, then .run(1), then .run(2), then .run(3), then .run(4)",
+        ),
     ],
 )
 def test_a_call_is_shown_with_how_its_object_was_made(call: Any, words: str) -> None:
@@ -296,7 +300,21 @@ def test_a_call_is_shown_with_how_its_object_was_made(call: Any, words: str) -> 
 
     answers = Answers(NamespaceRunner({"make": lambda *_, **__: Made(), "plain": lambda x: 1}))
     call(answers)
-    assert answers.last_call() == words
+    assert answers.told_call() == f"The call: {words}"
+
+
+def test_the_call_that_is_told_is_the_one_whose_value_was_looked_at() -> None:
+    array = np.arange(12.0).reshape(3, 4)
+    answers = Answers(NamespaceRunner({"pair": lambda n: (array + n, n), "plain": lambda n: n}))
+    first, second = answers.pair(1), answers.pair(2)
+    with pytest.raises(CheckFailed) as failed:
+        close(first[0][1:], np.zeros((2, 4)), 0.1)
+    assert answers.told_call(failed.value.about) == "The call: pair(1)"
+    with pytest.raises(CheckFailed) as failed, good_input():
+        close(first[0] + second[0], np.zeros((3, 4)), 0.1)  # of two calls
+    assert answers.told_call(failed.value.about) == "The latest call: pair(2)"
+    assert (answers.plain(7), answers.plain(7)) == (7, 7)
+    assert answers.told_call(7) == "The latest call: plain(7)"  # equal numbers tell no call
 
 
 def test_the_gradient_of_a_module_is_asked_from_afar() -> None:
@@ -315,7 +333,7 @@ def test_the_gradient_of_a_module_is_asked_from_afar() -> None:
     x, weights = torch.tensor([3.0, 5.0]), torch.tensor([1.0, 10.0])
     for _ in range(2):  # gradients do not pile up
         assert scale.gradient("weight", x, weights=weights).tolist() == [3.0, 50.0]
-    assert answers.last_call() == "the gradient of Scale()([3, 5]) for its weight"
+    assert answers.told_call() == "The call: the gradient of Scale()([3, 5]) for its weight"
     assert scale.get("weight.requires_grad") is True
 
 
