@@ -243,8 +243,8 @@ SELF_ATTENTION = (
         "self-attention-mask-inverted",
         attend_mask_inverted,
         "self_attention_mask",
-        "Your mask is read the other way round, as one of torch's modules does. Here True means "
-        "that the query may attend to the key.",
+        "Your mask is read the other way round, as torch's nn.MultiheadAttention does. Here True "
+        "means that the query may attend to the key.",
         "order-mask",
     ),
     Misconception(
@@ -523,7 +523,7 @@ PERMUTATION_GAP = (
         "Your gap is 0 whatever the mask: it moved along with the tokens or was not used, or both "
         "sides are one and the same. A causal mask belongs to the slots: slot 0 sees only itself, "
         "whichever token sits there.",
-        "order-causal",
+        "ex-permutation_gap",
     ),
     Misconception(
         "permutation-gap-moves-mask-rows",
@@ -531,7 +531,7 @@ PERMUTATION_GAP = (
         "permutation_gap_by_hand",
         "The rows of the mask moved along with the tokens. A causal mask belongs to the slots, "
         "and stays as it is in both calls.",
-        "order-causal",
+        "ex-permutation_gap",
     ),
     Misconception(
         "permutation-gap-of-invariance",
@@ -563,7 +563,7 @@ PERMUTATION_GAP = (
         "permutation_gap_by_hand",
         "Only one of the two calls had the mask, so you measure what the mask does and not what "
         "the order does. Hand it to both.",
-        "order-causal",
+        "ex-permutation_gap",
     ),
     Misconception(
         "permutation-gap-average",
@@ -595,7 +595,7 @@ PERMUTATION_GAP = (
         "permutation_gap_any_mask",
         "Whatever mask was given, a causal one was used. Use the mask itself: it need not be a "
         "triangle.",
-        "order-causal",
+        "order-mask",
     ),
     Misconception(
         "permutation-gap-of-any-rows",
@@ -790,6 +790,11 @@ def failed_same_end(short_table: Array, long_table: Array, bound: float = 1.0) -
     return judged(short_table, long_table, bound, same=same)
 
 
+def failed_never_starts(short_table: Array, long_table: Array, bound: float = 1.0) -> set[str]:
+    """np.array_equal of two whole tables, whose shapes always differ."""
+    return judged(short_table, long_table, bound, same=lambda short, long: False)
+
+
 def failed_same_first_row(short_table: Array, long_table: Array, bound: float = 1.0) -> set[str]:
     def same(short: Array, long: Array) -> bool:
         return near(long[0], short[0])
@@ -816,6 +821,14 @@ def failed_widths_broadcast(short_table: Array, long_table: Array, bound: float 
         if long_table.shape[1] == 1:
             long_table = np.broadcast_to(long_table, (len(long_table), short_table.shape[1]))
     return right.failed_requirements(short_table, long_table, bound)
+
+
+def failed_in_place(short_table: Array, long_table: Array, bound: float = 1.0) -> set[str]:
+    """Signs are dropped in the tables themselves."""
+    failed = right.failed_requirements(short_table, long_table, bound)
+    for table in (short_table, long_table):
+        np.abs(table, out=table)
+    return failed
 
 
 def failed_of_integers(short_table: Array, long_table: Array, bound: float = 1.0) -> set[str]:
@@ -845,8 +858,8 @@ FAILED_REQUIREMENTS = (
         "failed-requirements-unique-numbers",
         failed_unique_numbers,
         "failed_requirements_of_the_naive_ones",
-        "You ask that no number comes twice. What has to be unique is a whole row: a binary "
-        "counter has nothing but zeros and ones, and still tells all positions apart.",
+        "You ask that no number comes twice, or none in a column. What has to be unique is a whole "
+        "row: a binary counter has nothing but zeros and ones, and still tells positions apart.",
         "order-requirements",
     ),
     Misconception(
@@ -866,11 +879,11 @@ FAILED_REQUIREMENTS = (
         "ex-failed_requirements",
     ),
     Misconception(
-        "failed-requirements-two-axes",
+        "failed-requirements-never-multi-dimensional",
         failed_wide_by_axes,
         "failed_requirements_of_the_naive_ones",
-        "The axes of the table were counted, or its rows. A table of one number per position has "
-        "two axes as well: its width is the length of the last one.",
+        "A table of one number per position passes as multi-dimensional. Is there a test for that? "
+        "The axes do not tell, for every table has two: its width is the length of the last one.",
         "order-requirements",
     ),
     Misconception(
@@ -924,8 +937,8 @@ FAILED_REQUIREMENTS = (
         "failed-requirements-neighbours-only",
         failed_unique_neighbours,
         "failed_requirements_unique",
-        "Only neighbouring rows were compared. A code that comes round again, like one sine, "
-        "repeats a row many positions later.",
+        "Not all pairs of rows were compared, but neighbours alone, or all with a single row. A "
+        "code that comes round again, like one sine, repeats a row many positions later.",
         "order-requirements",
     ),
     Misconception(
@@ -940,8 +953,8 @@ FAILED_REQUIREMENTS = (
         "failed-requirements-allclose",
         failed_unique_allclose,
         "failed_requirements_nearly_equal",
-        "Rows a millionth apart were called equal: allclose adds a relative tolerance of 1e-5 "
-        "unless you set it to 0.",
+        "Rows a millionth apart were called equal. Either digits were rounded away, or allclose "
+        "added its relative tolerance of 1e-5, which you can set to 0.",
         "ex-failed_requirements",
     ),
     Misconception(
@@ -956,8 +969,9 @@ FAILED_REQUIREMENTS = (
         "failed-requirements-starts-allclose",
         failed_starts_allclose,
         "failed_requirements_nearly_equal",
-        "A long table that starts otherwise than the short one was called equal to it: allclose "
-        "adds a relative tolerance of 1e-5 unless you set it to 0.",
+        "A long table that starts a little otherwise than the short one was called equal to it. "
+        "allclose adds a relative tolerance of 1e-5 unless you set it to 0, and a mean of all "
+        "differences hides a single one.",
         "ex-failed_requirements",
     ),
     Misconception(
@@ -969,12 +983,28 @@ FAILED_REQUIREMENTS = (
         "order-requirements",
     ),
     Misconception(
+        "failed-requirements-never-starts",
+        failed_never_starts,
+        "failed_requirements_of_the_naive_ones",
+        "No long table starts with a short one for you. Tables of different lengths are never "
+        "equal as a whole: compare the short one with as many first rows of the long one.",
+        "ex-failed_requirements",
+    ),
+    Misconception(
         "failed-requirements-same-first-row",
         failed_same_first_row,
         "failed_requirements_of_the_naive_ones",
         "That position 0 agrees was enough for you. The index over the length starts with 0 in "
         "every table, and then differs: all rows of the short one have to agree.",
         "order-requirements",
+    ),
+    Misconception(
+        "failed-requirements-in-place",
+        failed_in_place,
+        "failed_requirements_leaves_inputs",
+        "The caller's own table was changed, and whoever uses it next gets other values. Work on a "
+        "copy.",
+        "ex-failed_requirements",
     ),
     Misconception(
         "failed-requirements-whole-bound",
@@ -1153,7 +1183,7 @@ CAUSAL_MASK = (
         "causal_mask_by_hand",
         "Your tokens look ahead instead of back. Rows are queries and columns keys, so what came "
         "before lies to the left of the diagonal.",
-        "order-mask",
+        "order-causal",
     ),
     Misconception(
         "causal-mask-without-diagonal",
@@ -1161,7 +1191,7 @@ CAUSAL_MASK = (
         "causal_mask_by_hand",
         "Your tokens do not see themselves, and token 0 sees nothing at all. The diagonal belongs "
         "to the mask.",
-        "order-mask",
+        "order-causal",
     ),
     Misconception(
         "causal-mask-one-ahead",
@@ -1169,7 +1199,7 @@ CAUSAL_MASK = (
         "causal_mask_by_hand",
         "Each token sees the one after it, which it should predict. The last key that a query may "
         "see is its own.",
-        "order-mask",
+        "order-causal",
     ),
     Misconception(
         "causal-mask-to-add",
@@ -1201,7 +1231,7 @@ CAUSAL_MASK = (
         "causal_mask_other_sizes",
         "Far tokens are masked as well. A causal mask hides the future and nothing of the past; "
         "windows are another thing.",
-        "order-mask",
+        "order-causal",
     ),
 )
 
@@ -1362,7 +1392,7 @@ POSITIONS_FROM_CAUSAL_AVERAGE = (
     Misconception(
         "positions-from-causal-average-in-place",
         read_in_place,
-        "positions_from_causal_average_from_softmax",
+        "positions_from_causal_average_leaves_input",
         "The caller's weights were overwritten with the positions. Attention still needs them: "
         "return a new array.",
         "ex-positions_from_causal_average",
@@ -1583,8 +1613,8 @@ MULTI_HEAD_ATTENTION = (
         "multi-head-attention-mask-inverted",
         heads_mask_inverted,
         "multi_head_attention_mask",
-        "Your mask is read the other way round, as torch's module of the same name does. Here, as "
-        "in scaled_dot_product_attention, True means may attend.",
+        "Your mask is read the other way round, as torch's nn.MultiheadAttention does. Here, as in "
+        "scaled_dot_product_attention, True means may attend.",
         "order-mask",
     ),
     Misconception(

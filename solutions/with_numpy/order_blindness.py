@@ -51,11 +51,12 @@ def self_attention(
     Raises: ValueError when a query may attend to nothing, or when shapes do not go together, also
         where NumPy would broadcast them.
 
-    >>> x, w = [[1, 0], [0, 1]], [[1, 0], [0, 1]]
-    >>> self_attention(x, w, w, [[10], [20]]).round(3)
+    >>> unit = [[1, 0], [0, 1]]
+    >>> self_attention(unit, unit, unit, [[10], [20]]).round(3)
     array([[13.302],
            [16.698]])
-    >>> self_attention(x, w, w, [[10], [20]], mask=[[True, False], [True, True]]).round(3)
+    >>> past = [[True, False], [True, True]]
+    >>> self_attention(unit, unit, unit, [[10], [20]], mask=past).round(3)
     array([[10.   ],
            [16.698]])
     """
@@ -126,10 +127,10 @@ def permutation_gap(
     Raises: ValueError when `permutation` is no permutation of 0 … n − 1 (repeats, negative
         numbers, fractions, another length), and in the cases of `self_attention`.
 
-    >>> x, zero, one = [[1], [3], [8]], [[0]], [[1]]
-    >>> permutation_gap(x, zero, zero, one, [2, 0, 1])
+    >>> permutation_gap([[1], [3], [8]], [[0]], [[0]], [[1]], [2, 0, 1])
     0.0
-    >>> permutation_gap(x, zero, zero, one, [2, 0, 1], mask=causal_mask(3))
+    >>> past = [[True, False, False], [True, True, False], [True, True, True]]
+    >>> permutation_gap([[1], [3], [8]], [[0]], [[0]], [[1]], [2, 0, 1], mask=past)
     4.0
     """
     x = as_floats(x, "x").astype(np.float64)  # the gap is about attention, not about rounding
@@ -163,13 +164,14 @@ def failed_requirements(
         "multi-dimensional"   a position is given more than one number
 
     Shapes: short_table (n, d), long_table (m, d) with m > n; row t encodes position t.
-    Dtype: integers or floats; the result is a set of strings, empty when nothing fails.
+    Dtype: integers or floats; the result is a set of strings, empty when nothing fails. No table
+        is changed.
     Raises: ValueError when the tables are not two matrices of one width, the second the longer.
 
-    >>> index = np.arange(10.0)[:, None]  # position t is written as the number t
-    >>> sorted(failed_requirements(index[:4], index))
+    >>> ten = np.arange(10.0)[:, None]  # position t is written as the number t
+    >>> sorted(failed_requirements(ten[:4], ten))
     ['bounded', 'multi-dimensional']
-    >>> sorted(failed_requirements(index[:4] / 4, index / 10))
+    >>> sorted(failed_requirements(ten[:4] / 4, ten / 10))
     ['length-independent', 'multi-dimensional']
     """
     short = as_floats(short_table, "short_table").astype(np.float64)
@@ -262,13 +264,16 @@ def positions_from_causal_average(weights: ArrayLike) -> np.ndarray:
     from it. Haviv et al. (2022), arXiv:2203.16634, suppose that models without positional
     encodings count in this way.
 
-    Shapes: weights (n, n), a row for each query, in any order; columns are keys, column 0 is
-        token 0; result (n,), the position of each row.
+    Shapes: weights (n, n) with n ≥ 1, a row for each query, in any order; columns are keys,
+        column 0 is token 0; result (n,), the position of each row. What a table of no rows gives
+        is left to you.
     Dtype: `weights` floating, also float32 with n = 1000; the result has an integer dtype.
         `weights` is not changed.
     Units: positions in tokens, counted from 0.
     Raises: ValueError when `weights` is not (n, n), or its column 0 does not hold the shares of
-        the positions 0 … n − 1, each once.
+        the positions 0 … n − 1, each once. A share counts when it is right up to the rounding of
+        its dtype; how much farther off it may be is left to you, and a share that is nearest to
+        no position of its own, or is NaN, is refused.
 
     >>> positions_from_causal_average([[0.5, 0.5, 0], [1, 0, 0], [1 / 3, 1 / 3, 1 / 3]])
     array([1, 0, 2])

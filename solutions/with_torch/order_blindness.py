@@ -19,17 +19,18 @@ def multi_head_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = 
 
     Write the equation out; calling torch's own function is not the exercise.
 
-    Shapes: q, k and v (batch, heads, seq, head_dim) each; mask None, or of any shape that
-        broadcasts to (batch, heads, seq, seq), the last two axes queries, then keys; result like
-        q. q, k and v do not broadcast, and a mask does not widen the result.
+    Shapes: q, k and v one and the same (batch, heads, seq, head_dim), none stretched to another;
+        mask None, or of any shape that broadcasts to (batch, heads, seq, seq), the last two axes
+        queries, then keys; result like q. A mask for more sequences, heads or tokens than q has
+        is refused: it must not make the result larger.
     Dtype: floating; the result keeps the dtype and device of `q`, also under autocast. `mask` is
-        bool, True = may attend. The softmax stays finite for scores of any size. No argument is
-        changed.
+        bool, True = may attend. The softmax stays finite for scores of any size, masked ones too.
+        What a query gets that may attend to nothing is left to you. No argument is changed.
     Raises: ValueError when shapes do not go together.
 
-    >>> q = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).reshape(1, 1, 2, 2)
-    >>> v = torch.tensor([[10.0, 1.0], [20.0, 2.0]]).reshape(1, 1, 2, 2)
-    >>> multi_head_attention(q, q, v)
+    >>> asked = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]])
+    >>> handed = torch.tensor([[[[10.0, 1.0], [20.0, 2.0]]]])
+    >>> multi_head_attention(asked, asked, handed)
     tensor([[[[13.3024,  1.3302],
               [16.6976,  1.6698]]]])
     """

@@ -1176,6 +1176,32 @@ def with_twins_by(distance, short_table, long_table, bound):
 
 
 @wrong("failed_requirements")
+def never_says_multi_dimensional(short_table, long_table, bound=1.0):
+    return right.failed_requirements(short_table, long_table, bound) - {"multi-dimensional"}
+
+
+@wrong("failed_requirements")
+def elif_from_the_other_end(short_table, long_table, bound=1.0):
+    failed = right.failed_requirements(short_table, long_table, bound)
+    order = ("multi-dimensional", "length-independent", "unique", "bounded")
+    return set([name for name in order if name in failed][:1])
+
+
+@wrong("failed_requirements")
+def each_row_is_its_own_twin(short_table, long_table, bound=1.0):
+    failed = right.failed_requirements(short_table, long_table, bound)
+    near = np.abs(long_table[:, None] - long_table[None]) <= 1e-9
+    return failed | {"unique"} if near.all(axis=-1).any() else failed
+
+
+@wrong("failed_requirements")
+def whole_tables_are_compared(short_table, long_table, bound=1.0):
+    failed = right.failed_requirements(short_table, long_table, bound) - {"length-independent"}
+    same = np.array_equal(long_table, short_table)
+    return failed if same else failed | {"length-independent"}
+
+
+@wrong("failed_requirements")
 def straight_line_distance(short_table, long_table, bound=1.0):
     return with_twins_by(np.linalg.norm, short_table, long_table, bound)
 
@@ -1254,6 +1280,15 @@ def reads_square(weights):
 @wrong("positions_from_causal_average")
 def believes_what_it_reads(weights):
     return reads_square(weights)[1].astype(np.int64) - 1
+
+
+@wrong("positions_from_causal_average")
+def cut_off_and_then_looked_at(weights):
+    right.positions_from_causal_average(weights)
+    positions = (1 / weights[:, 0].astype(float)).astype(int) - 1
+    if sorted(positions) != list(range(len(weights))):
+        raise ValueError("no causal average")
+    return positions
 
 
 @wrong("positions_from_causal_average")
