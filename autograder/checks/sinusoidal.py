@@ -123,20 +123,20 @@ def check_frequencies_refuses_dim(student: Answers, reference: Answers, rng: Any
     bad_dims(student.frequencies)
 
 
+@behaviour("frequencies")
+def check_frequencies_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
+    """A base that is not positive is a ValueError."""
+    with good_input():
+        agrees(student, reference, "frequencies", 6, 50.0, atol=1e-6)
+    bad_bases(student.frequencies, 6)
+
+
 @behaviour("frequencies", hidden=True)
 def check_frequencies_other_widths(student: Answers, reference: Answers, rng: Any) -> None:
     """A single pair has frequency 1; wide vectors, whole bases and small ones work as well."""
     close(student.frequencies(2), [1.0], 1e-9)
     for dim, base in ((2, 7), (14, 90), (200, 1_000_000.5), (6, 1), (10, 0.25)):
         agrees(student, reference, "frequencies", dim, base, atol=1e-6)
-
-
-@behaviour("frequencies", hidden=True)
-def check_frequencies_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
-    """A base that is not positive is a ValueError."""
-    with good_input():
-        agrees(student, reference, "frequencies", 6, 50.0, atol=1e-6)
-    bad_bases(student.frequencies, 6)
 
 
 # -------------------------------------------------------------------------------- wavelengths
@@ -185,11 +185,19 @@ def check_wavelengths_refuses_dim(student: Answers, reference: Answers, rng: Any
     bad_dims(student.wavelengths)
 
 
-@behaviour("wavelengths", hidden=True)
+@behaviour("wavelengths")
 def check_wavelengths_float64(student: Answers, reference: Answers, rng: Any) -> None:
     """Wavelengths are float64, and exact to float64."""
     for dim in (8, 26):
         same_lengths(student, reference, dim, float(rng.uniform(20, 90_000)), exact=True)
+
+
+@behaviour("wavelengths")
+def check_wavelengths_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
+    """A base that is not positive is a ValueError."""
+    with good_input():
+        same_lengths(student, reference, 6, 50.0)
+    bad_bases(student.wavelengths, 6)
 
 
 @behaviour("wavelengths", hidden=True)
@@ -198,14 +206,6 @@ def check_wavelengths_other_widths(student: Answers, reference: Answers, rng: An
     close(student.wavelengths(2), [6.283185307], 1e-6)
     for dim, base in ((2, 7), (14, 90), (200, 1_000_000.5), (6, 1), (10, 0.25)):
         same_lengths(student, reference, dim, base)
-
-
-@behaviour("wavelengths", hidden=True)
-def check_wavelengths_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
-    """A base that is not positive is a ValueError."""
-    with good_input():
-        same_lengths(student, reference, 6, 50.0)
-    bad_bases(student.wavelengths, 6)
 
 
 # ------------------------------------------------------------------------ sinusoidal_encoding
@@ -266,6 +266,32 @@ def check_sinusoidal_encoding_refuses_dim(student: Answers, reference: Answers, 
     bad_dims(student.sinusoidal_encoding, positions)
 
 
+@behaviour("sinusoidal_encoding")
+def check_sinusoidal_encoding_fractions(student: Answers, reference: Answers, rng: Any) -> None:
+    """Positions may be fractions, negative, or zero."""
+    positions = np.array([7.25, -3.5, 0.0, 0.125, -11.0])
+    inputs = (positions, 10, 300.5)
+    agrees(student, reference, "sinusoidal_encoding", *inputs, atol=room(positions))
+
+
+@behaviour("sinusoidal_encoding")
+def check_sinusoidal_encoding_leaves_input(student: Answers, reference: Answers, rng: Any) -> None:
+    """The positions that went in are still what they were."""
+    for positions in (scattered(rng, 5, 1) + 0.5, scattered(rng, 6) + 0.25):
+        inputs, allowed, names = (positions, 2), room(positions), ("positions",)
+        leaves_inputs(student, reference, "sinusoidal_encoding", *inputs, names=names, atol=allowed)
+
+
+@behaviour("sinusoidal_encoding")
+def check_sinusoidal_encoding_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
+    """A base that is not positive is a ValueError."""
+    positions = scattered(rng, 5)
+    with good_input():
+        inputs = (positions, 6, 50.0)
+        agrees(student, reference, "sinusoidal_encoding", *inputs, atol=room(positions))
+    bad_bases(student.sinusoidal_encoding, positions, 6)
+
+
 @behaviour("sinusoidal_encoding", hidden=True)
 def check_sinusoidal_encoding_far_out(student: Answers, reference: Answers, rng: Any) -> None:
     """At large positions the sines and cosines are still exact to float64."""
@@ -273,14 +299,6 @@ def check_sinusoidal_encoding_far_out(student: Answers, reference: Answers, rng:
         positions = rng.uniform(60_000, 130_000, 5).astype(dtype)
         inputs, allowed = (positions, 64, 20_000.5), room(positions, exact=True)
         agrees(student, reference, "sinusoidal_encoding", *inputs, atol=allowed)
-
-
-@behaviour("sinusoidal_encoding", hidden=True)
-def check_sinusoidal_encoding_fractions(student: Answers, reference: Answers, rng: Any) -> None:
-    """Positions may be fractions, negative, or zero."""
-    positions = np.array([7.25, -3.5, 0.0, 0.125, -11.0])
-    inputs = (positions, 10, 300.5)
-    agrees(student, reference, "sinusoidal_encoding", *inputs, atol=room(positions))
 
 
 @behaviour("sinusoidal_encoding", hidden=True)
@@ -307,24 +325,6 @@ def check_sinusoidal_encoding_lengths(student: Answers, reference: Answers, rng:
     allowed = dim * room(start + apart)
     close((here * here).sum(axis=-1), np.full(5, dim / 2), allowed, what="the squared length")
     close((here * there).sum(axis=-1), expected, allowed, what="the dot product of two encodings")
-
-
-@behaviour("sinusoidal_encoding", hidden=True)
-def check_sinusoidal_encoding_leaves_input(student: Answers, reference: Answers, rng: Any) -> None:
-    """The positions that went in are still what they were."""
-    for positions in (scattered(rng, 5, 1) + 0.5, scattered(rng, 6) + 0.25):
-        inputs, allowed, names = (positions, 2), room(positions), ("positions",)
-        leaves_inputs(student, reference, "sinusoidal_encoding", *inputs, names=names, atol=allowed)
-
-
-@behaviour("sinusoidal_encoding", hidden=True)
-def check_sinusoidal_encoding_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
-    """A base that is not positive is a ValueError."""
-    positions = scattered(rng, 5)
-    with good_input():
-        inputs = (positions, 6, 50.0)
-        agrees(student, reference, "sinusoidal_encoding", *inputs, atol=room(positions))
-    bad_bases(student.sinusoidal_encoding, positions, 6)
 
 
 # ------------------------------------------------------------------------------- shift_matrix
@@ -377,6 +377,14 @@ def check_shift_matrix_refuses_dim(student: Answers, reference: Answers, rng: An
     bad_dims(student.shift_matrix, 5)
 
 
+@behaviour("shift_matrix")
+def check_shift_matrix_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
+    """A base that is not positive is a ValueError."""
+    with good_input():
+        agrees(student, reference, "shift_matrix", 5, 6, 50.0, atol=room(5))
+    bad_bases(student.shift_matrix, 5, 6)
+
+
 @behaviour("shift_matrix", hidden=True)
 def check_shift_matrix_rotation(student: Answers, reference: Answers, rng: Any) -> None:
     """Two moves in a row are one move by the sum, and moving back undoes it."""
@@ -411,14 +419,6 @@ def check_shift_matrix_far(student: Answers, reference: Answers, rng: Any) -> No
         agrees(student, reference, "shift_matrix", *inputs, atol=allowed)
 
 
-@behaviour("shift_matrix", hidden=True)
-def check_shift_matrix_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
-    """A base that is not positive is a ValueError."""
-    with good_input():
-        agrees(student, reference, "shift_matrix", 5, 6, 50.0, atol=room(5))
-    bad_bases(student.shift_matrix, 5, 6)
-
-
 # ---------------------------------------------------------------------------- decode_position
 
 
@@ -447,10 +447,11 @@ def check_decode_position_four_digits(student: Answers, reference: Answers, rng:
 
 @behaviour("decode_position")
 def check_decode_position_other_base(student: Answers, reference: Answers, rng: Any) -> None:
-    """Positions are found with other widths and bases, and come back as an int."""
-    for dim, base in ((10, 500.0), (6, 700.0)):
+    """Positions are found with other widths, bases and dtypes, and come back as an int."""
+    for dim, base, dtype in ((10, 500.0, "float64"), (6, 700.0, "float32")):
         position = int(rng.integers(100, 290))
-        finds(student, reference.sinusoidal_encoding(position, dim, base), 300, position, base)
+        exact = np.asarray(reference.sinusoidal_encoding(position, dim, base))
+        finds(student, exact.astype(dtype), 300, position, base)
 
 
 @behaviour("decode_position", weight=2)
@@ -496,7 +497,7 @@ def check_decode_position_nearest(student: Answers, reference: Answers, rng: Any
         finds(student, np.array(encoding), 700, position)
 
 
-@behaviour("decode_position", hidden=True)
+@behaviour("decode_position")
 def check_decode_position_max_position(student: Answers, reference: Answers, rng: Any) -> None:
     """Positions count up to max_position − 1; beyond, nothing fits. Below 0 there is no count."""
     last = int(rng.integers(200, 500))
@@ -509,6 +510,33 @@ def check_decode_position_max_position(student: Answers, reference: Answers, rng
             student.decode_position, encoding, limit, 500.0, error="ValueError", because=because
         )
     refuses(student.decode_position, encoding, -last - 1, 500.0, because="a negative max_position")
+
+
+@behaviour("decode_position")
+def check_decode_position_leaves_input(student: Answers, reference: Answers, rng: Any) -> None:
+    """The encoding that went in is still what it was."""
+    encoding = np.asarray(reference.sinusoidal_encoding(int(rng.integers(50, 90)), 8))
+    expected = reference.decode_position(encoding, 100)
+    found, after = student.decode_position.with_inputs(encoding, 100)
+    unchanged(after[0], encoding, what="encoding")
+    with good_input():
+        equal(found, expected, what="the position")
+
+
+@behaviour("decode_position")
+def check_decode_position_refuses(student: Answers, reference: Answers, rng: Any) -> None:
+    """An encoding of odd length or none, a bad base, and two axes are refused."""
+    exact = np.asarray(reference.sinusoidal_encoding(np.array([37, 81]), 8, 600.0))
+    with good_input():
+        finds(student, exact[0], 100, 37, 600.0)
+    decode = student.decode_position
+    odd = np.append(reference.sinusoidal_encoding(37, 6, 600.0), 0.5)
+    because = "an encoding of odd length"
+    refuses(decode, odd, 100, 600.0, error="ValueError", naming=("7",), because=because)
+    refuses(decode, exact[0, :0], 100, 600.0, error="ValueError", because="an empty encoding")
+    for several in (exact, exact[:1], exact[:1].T):
+        refuses(decode, several, 100, 600.0, because="an encoding with two axes")
+    bad_bases(decode, exact[0], 100)
 
 
 @behaviour("decode_position", hidden=True)
@@ -533,33 +561,6 @@ def check_decode_position_dtypes(student: Answers, reference: Answers, rng: Any)
         refuses(student.decode_position, nowhere, 600, error="ValueError", because=because)
 
 
-@behaviour("decode_position", hidden=True)
-def check_decode_position_leaves_input(student: Answers, reference: Answers, rng: Any) -> None:
-    """The encoding that went in is still what it was."""
-    encoding = np.asarray(reference.sinusoidal_encoding(int(rng.integers(50, 90)), 8))
-    expected = reference.decode_position(encoding, 100)
-    found, after = student.decode_position.with_inputs(encoding, 100)
-    unchanged(after[0], encoding, what="encoding")
-    with good_input():
-        equal(found, expected, what="the position")
-
-
-@behaviour("decode_position", hidden=True)
-def check_decode_position_refuses(student: Answers, reference: Answers, rng: Any) -> None:
-    """An encoding of odd length or none, a bad base, and two axes are refused."""
-    exact = np.asarray(reference.sinusoidal_encoding(np.array([37, 81]), 8, 600.0))
-    with good_input():
-        finds(student, exact[0], 100, 37, 600.0)
-    decode = student.decode_position
-    odd = np.append(reference.sinusoidal_encoding(37, 6, 600.0), 0.5)
-    because = "an encoding of odd length"
-    refuses(decode, odd, 100, 600.0, error="ValueError", naming=("7",), because=because)
-    refuses(decode, exact[0, :0], 100, 600.0, error="ValueError", because="an empty encoding")
-    for several in (exact, exact[:1], exact[:1].T):
-        refuses(decode, several, 100, 600.0, because="an encoding with two axes")
-    bad_bases(decode, exact[0], 100)
-
-
 # ------------------------------------------------------------------------------- fixed_layout
 
 
@@ -580,10 +581,11 @@ def check_fixed_layout_last_frequency(student: Answers, reference: Answers, rng:
 
 @behaviour("fixed_layout")
 def check_fixed_layout_other_base(student: Answers, reference: Answers, rng: Any) -> None:
-    """The table is right for positions that are no range, other widths and other bases."""
+    """The table is right, and float64, for positions that are no range, other widths and bases."""
     for dim, base in ((6, 500.0), (12, 90.0)):
         places = scattered(rng, 5)
-        agrees(student, reference, "fixed_layout", places, dim, base, atol=room(places))
+        inputs, allowed = (places, dim, base), room(places)
+        agrees(student, reference, "fixed_layout", *inputs, atol=allowed, dtype="float64")
 
 
 @behaviour("fixed_layout")
@@ -595,7 +597,7 @@ def check_fixed_layout_refuses_dim(student: Answers, reference: Answers, rng: An
     bad_dims(student.fixed_layout, places)
 
 
-@behaviour("fixed_layout", hidden=True)
+@behaviour("fixed_layout")
 def check_fixed_layout_any_shape(student: Answers, reference: Answers, rng: Any) -> None:
     """Positions of any shape work, fractions and negative ones too, and a single pair."""
     fractions = np.array([[7.25, -3.5, 0.0], [0.125, -11.0, 2.0]])
@@ -603,6 +605,23 @@ def check_fixed_layout_any_shape(student: Answers, reference: Answers, rng: Any)
     for places in (*single, fractions, scattered(rng, 3, 2, 4), scattered(rng, 6)):
         for dim in (2, 4, 6):
             agrees(student, reference, "fixed_layout", places, dim, 90, atol=room(places))
+
+
+@behaviour("fixed_layout")
+def check_fixed_layout_leaves_input(student: Answers, reference: Answers, rng: Any) -> None:
+    """The positions that went in are still what they were."""
+    for places in (scattered(rng, 5, 1) + 0.5, scattered(rng, 6) + 0.25):
+        inputs, allowed, names = (places, 4), room(places), ("positions",)
+        leaves_inputs(student, reference, "fixed_layout", *inputs, names=names, atol=allowed)
+
+
+@behaviour("fixed_layout")
+def check_fixed_layout_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
+    """A base that is not positive is a ValueError."""
+    places = scattered(rng, 5)
+    with good_input():
+        agrees(student, reference, "fixed_layout", places, 6, 50.0, atol=room(places))
+    bad_bases(student.fixed_layout, places, 6)
 
 
 @behaviour("fixed_layout", hidden=True)
@@ -616,23 +635,6 @@ def check_fixed_layout_float64(student: Answers, reference: Answers, rng: Any) -
         places = rng.integers(60, 120, 5).astype(dtype)
         inputs, allowed = (places, 8, 90.0), room(places)
         agrees(student, reference, "fixed_layout", *inputs, atol=allowed, dtype="float64")
-
-
-@behaviour("fixed_layout", hidden=True)
-def check_fixed_layout_leaves_input(student: Answers, reference: Answers, rng: Any) -> None:
-    """The positions that went in are still what they were."""
-    for places in (scattered(rng, 5, 1) + 0.5, scattered(rng, 6) + 0.25):
-        inputs, allowed, names = (places, 4), room(places), ("positions",)
-        leaves_inputs(student, reference, "fixed_layout", *inputs, names=names, atol=allowed)
-
-
-@behaviour("fixed_layout", hidden=True)
-def check_fixed_layout_refuses_base(student: Answers, reference: Answers, rng: Any) -> None:
-    """A base that is not positive is a ValueError."""
-    places = scattered(rng, 5)
-    with good_input():
-        agrees(student, reference, "fixed_layout", places, 6, 50.0, atol=room(places))
-    bad_bases(student.fixed_layout, places, 6)
 
 
 # ------------------------------------------------------------------------- SinusoidalEncoding
@@ -715,10 +717,11 @@ def check_sinusoidal_encoding_module_bfloat16(
 
 @behaviour("SinusoidalEncoding", weight=2)
 def check_sinusoidal_encoding_module_cast(student: Answers, reference: Answers, rng: Any) -> None:
-    """Casting the module to bfloat16 does not make its table coarse."""
-    for max_len in (3000, 30):  # far out for the angles, near zero for the digits of the rows
+    """Casting the module, or a parent that holds it, to bfloat16 does not make its table coarse."""
+    # far out for the angles, near zero for the digits of the rows
+    for max_len, parent in ((3000, False), (30, False), (30, True)):
         encode = module(student, 16, max_len)
-        encode.cast("bfloat16")
+        encode.cast("bfloat16", through_parent=parent)
         x, offset = tokens(rng, 2, 5, 16), int(rng.integers(max_len // 3, max_len - 5))
         expected = module(reference, 16, max_len)(x, offset)
         added(encode(x, offset), expected, max_len)
@@ -739,6 +742,69 @@ def check_sinusoidal_encoding_module_state_dict(
     equal(entries, 0, what="the number of entries in the state_dict")
 
 
+@behaviour("SinusoidalEncoding")
+def check_sinusoidal_encoding_module_autocast(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """Under autocast rows are exact and results keep the dtype of x."""
+    for dtype, max_len in (("float32", 30), ("float32", 3000), ("bfloat16", 3000)):
+        x = tokens(rng, 2, 5, 16, dtype=dtype)
+        offset = int(rng.integers(max_len // 3, max_len - 5))
+        expected = module(reference, 16, max_len, 5000.0)(x, offset)
+        with student.autocast("bfloat16"):
+            result = module(student, 16, max_len, 5000.0)(x, offset)
+        added(result, expected, max_len, dtype)
+
+
+@behaviour("SinusoidalEncoding")
+def check_sinusoidal_encoding_module_leaves_input(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """x is still what it was: a residual connection may need it."""
+    for dtype in ("float32", "bfloat16"):
+        x = tokens(rng, 2, 5, 6, dtype=dtype)
+        expected = module(reference, 6, 20)(x, 11)
+        result, after = module(student, 6, 20).with_inputs(x, 11)
+        unchanged(after[0], x, what="x")
+        with good_input():
+            added(result, expected, 20, dtype)
+
+
+@behaviour("SinusoidalEncoding")
+def check_sinusoidal_encoding_module_refuses_width(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """Vectors of another width than dim raise, also where torch would broadcast them."""
+    x = tokens(rng, 2, 3, 6)
+    expected = module(reference, 6, 9)(x, 2)
+    encode = module(student, 6, 9)
+    with good_input():
+        added(encode(x, 2), expected, 9)
+    for width in (1, 2, 4, 8):
+        because = f"vectors of width {width} for dim 6"
+        refuses(encode, tokens(rng, 2, 3, width), 2, because=because)
+
+
+@behaviour("SinusoidalEncoding")
+def check_sinusoidal_encoding_module_refuses_dim(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """A bad dim is a ValueError that names it, a bad base too; max_len < 0, dim 8.5 raise."""
+    x = tokens(rng, 2, 3, 6)
+    expected = module(reference, 6, 9)(x, 2)
+
+    def encode(max_len: int, dim: float, base: float = 10000.0) -> Any:
+        """Made and used, since an answer may look at its arguments only then."""
+        width = max(int(dim), 0)
+        return module(student, dim, max_len, base)(tokens(rng, 2, 3, width), 2)
+
+    with good_input():
+        added(module(student, 6, 9)(x, 2), expected, 9)
+    bad_dims(encode, 9)
+    bad_bases(encode, 9, 6)
+    refuses(encode, -9, 6, because="a negative max_len")
+
+
 @behaviour("SinusoidalEncoding", hidden=True)
 def check_sinusoidal_encoding_module_cast_parent(
     student: Answers, reference: Answers, rng: Any
@@ -753,20 +819,6 @@ def check_sinusoidal_encoding_module_cast_parent(
             offset = int(rng.integers(max_len // 3, max_len - 5))
             expected = module(reference, 16, max_len, 5000.0)(x, offset)
             added(encode(x, offset), expected, max_len, given)
-
-
-@behaviour("SinusoidalEncoding", hidden=True)
-def check_sinusoidal_encoding_module_autocast(
-    student: Answers, reference: Answers, rng: Any
-) -> None:
-    """Under autocast rows are exact and results keep the dtype of x."""
-    for dtype, max_len in (("float32", 30), ("float32", 3000), ("bfloat16", 3000)):
-        x = tokens(rng, 2, 5, 16, dtype=dtype)
-        offset = int(rng.integers(max_len // 3, max_len - 5))
-        expected = module(reference, 16, max_len, 5000.0)(x, offset)
-        with student.autocast("bfloat16"):
-            result = module(student, 16, max_len, 5000.0)(x, offset)
-        added(result, expected, max_len, dtype)
 
 
 @behaviour("SinusoidalEncoding", hidden=True)
@@ -804,52 +856,3 @@ def check_sinusoidal_encoding_module_equal_axes(
         for offset in (0, 2):
             expected = module(reference, shape[-1], 8, 30)(x, offset)
             added(module(student, shape[-1], 8, 30)(x, offset), expected, 8)
-
-
-@behaviour("SinusoidalEncoding", hidden=True)
-def check_sinusoidal_encoding_module_leaves_input(
-    student: Answers, reference: Answers, rng: Any
-) -> None:
-    """x is still what it was: a residual connection may need it."""
-    for dtype in ("float32", "bfloat16"):
-        x = tokens(rng, 2, 5, 6, dtype=dtype)
-        expected = module(reference, 6, 20)(x, 11)
-        result, after = module(student, 6, 20).with_inputs(x, 11)
-        unchanged(after[0], x, what="x")
-        with good_input():
-            added(result, expected, 20, dtype)
-
-
-@behaviour("SinusoidalEncoding", hidden=True)
-def check_sinusoidal_encoding_module_refuses_width(
-    student: Answers, reference: Answers, rng: Any
-) -> None:
-    """Vectors of another width than dim raise, also where torch would broadcast them."""
-    x = tokens(rng, 2, 3, 6)
-    expected = module(reference, 6, 9)(x, 2)
-    encode = module(student, 6, 9)
-    with good_input():
-        added(encode(x, 2), expected, 9)
-    for width in (1, 2, 4, 8):
-        because = f"vectors of width {width} for dim 6"
-        refuses(encode, tokens(rng, 2, 3, width), 2, because=because)
-
-
-@behaviour("SinusoidalEncoding", hidden=True)
-def check_sinusoidal_encoding_module_refuses_dim(
-    student: Answers, reference: Answers, rng: Any
-) -> None:
-    """A bad dim is a ValueError that names it, a bad base too; max_len < 0, dim 8.5 raise."""
-    x = tokens(rng, 2, 3, 6)
-    expected = module(reference, 6, 9)(x, 2)
-
-    def encode(max_len: int, dim: float, base: float = 10000.0) -> Any:
-        """Made and used, since an answer may look at its arguments only then."""
-        width = max(int(dim), 0)
-        return module(student, dim, max_len, base)(tokens(rng, 2, 3, width), 2)
-
-    with good_input():
-        added(module(student, 6, 9)(x, 2), expected, 9)
-    bad_dims(encode, 9)
-    bad_bases(encode, 9, 6)
-    refuses(encode, -9, 6, because="a negative max_len")

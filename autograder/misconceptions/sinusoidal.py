@@ -114,7 +114,7 @@ FREQUENCIES = (
         "frequencies_powers_of_ten",
         "Your ladder ends at 1/base, as if it were divided by dim/2 − 1 steps. It has dim/2 "
         "steps, and its last rung stays one step above 1/base.",
-        "sin-layouts",
+        "sin-clock",
     ),
     Misconception(
         "frequencies-growing",
@@ -162,7 +162,7 @@ FREQUENCIES = (
         "The frequencies are no float64 array, or went through float32. A position in the "
         "thousands multiplies a rounding error; tables are float64 here, and results are cast "
         "later, once.",
-        "sin-module",
+        "ex-frequencies",
     ),
     Misconception(
         "frequencies-of-odd-width",
@@ -324,7 +324,7 @@ WAVELENGTHS = (
         "wavelengths_float64",
         "The wavelengths are no float64 array, or went through float32. Tables are float64 here: "
         "results are cast later, once.",
-        "sin-module",
+        "ex-wavelengths",
     ),
 )
 
@@ -483,7 +483,7 @@ SINUSOIDAL_ENCODING = (
         "sinusoidal_encoding_published_rows",
         "All sines stand first and all cosines after them, as some libraries have it. The paper "
         "puts the two of a pair side by side, in coordinates 2i and 2i + 1.",
-        "sin-layouts",
+        "sin-clock",
     ),
     Misconception(
         "sinusoidal-encoding-cosine-first",
@@ -499,7 +499,7 @@ SINUSOIDAL_ENCODING = (
         "sinusoidal_encoding_published_rows",
         "Your ladder ends at 1/base, as if it were divided by dim/2 − 1 steps. It has dim/2 "
         "steps, and its last rung stays one step above 1/base.",
-        "sin-layouts",
+        "sin-ladder",
     ),
     Misconception(
         "sinusoidal-encoding-pairs-from-one",
@@ -577,7 +577,7 @@ SINUSOIDAL_ENCODING = (
         encoding_float32_result,
         "sinusoidal_encoding_dtypes",
         "The table is float32. Tables are float64 here: what uses them casts once, at the end.",
-        "sin-module",
+        "ex-sinusoidal_encoding",
     ),
     Misconception(
         "sinusoidal-encoding-of-odd-width",
@@ -593,7 +593,7 @@ SINUSOIDAL_ENCODING = (
         "sinusoidal_encoding_far_out",
         "The angles were computed in float32, which has few digits left for a position of 100 000: "
         "the fast pairs point elsewhere. Compute them in float64.",
-        "sin-module",
+        "ex-sinusoidal_encoding",
     ),
     Misconception(
         "sinusoidal-encoding-in-place",
@@ -732,7 +732,7 @@ SHIFT_MATRIX = (
         "shift_matrix_five_to_eight",
         "Your matrix is made for vectors with all sines first. Here the two of a pair are "
         "neighbours, so all that is not 0 lies in 2 × 2 blocks along the diagonal.",
-        "sin-layouts",
+        "sin-shift",
     ),
     Misconception(
         "shift-matrix-one-angle",
@@ -792,7 +792,7 @@ SHIFT_MATRIX = (
         shift_float32,
         "shift_matrix_float64",
         "The matrix is float32. Tables are float64 here: what uses them casts once, at the end.",
-        "sin-module",
+        "ex-shift_matrix",
     ),
     Misconception(
         "shift-matrix-float32-angles",
@@ -800,7 +800,7 @@ SHIFT_MATRIX = (
         "shift_matrix_far",
         "The angles were computed in float32, which has few digits left for an offset of 100 000. "
         "Compute them in float64.",
-        "sin-module",
+        "ex-shift_matrix",
     ),
 )
 
@@ -1161,10 +1161,10 @@ FIXED_LAYOUT = (
     Misconception(
         "fixed-layout-float32",
         layout_float32,
-        "fixed_layout_float64",
+        "fixed_layout_other_base",
         "The table is float32, as the library's is, or its angles were. Tables are float64 here, "
         "from the positions on: what uses them casts once, at the end.",
-        "sin-module",
+        "ex-fixed_layout",
     ),
     Misconception(
         "fixed-layout-in-place",
@@ -1516,8 +1516,8 @@ SINUSOIDAL_ENCODING_MODULE = (
         "sinusoidal-module-persistent",
         module_persistent,
         "sinusoidal_encoding_module_state_dict",
-        "The table is in the state_dict, so every checkpoint carries it and can be loaded only "
-        "into a module of the same max_len. Nothing in it was trained: leave it out.",
+        "Your state_dict is not empty. With the table in it, every checkpoint carries it and fits "
+        "only into a module of the same max_len. Nothing in it was trained: leave it out.",
         "sin-module",
     ),
     Misconception(

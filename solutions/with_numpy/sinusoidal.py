@@ -127,7 +127,7 @@ def decode_position(encoding: ArrayLike, max_position: int, base: float = 10000.
     with a little noise, still has a position.
 
     Shapes: encoding (dim,), of one position.
-    Dtype: integers or floats of any width; the result is an int.
+    Dtype: integers or floats of any width; the result is an int. `encoding` is not changed.
     Units: max_position and the result in tokens.
     Layout: interleaved, sine in coordinate 2i and cosine in 2i + 1.
     Raises: ValueError when no position fits, when `encoding` is not 1-D or its length dim is not

@@ -34,22 +34,21 @@ class SinusoidalEncoding(nn.Module):
     """Add to every token the encoding of its position (section 3.5 of the paper).
 
     Twin of the NumPy `sinusoidal_encoding`, with nothing to train and an empty state_dict: the
-    table is a buffer that is not persistent.
+    table is a buffer that is not persistent, or rows are made in `forward` and there is none.
 
     Shapes: `forward(x, offset=0)` takes x (batch, seq, dim) and returns the same shape: token t of
         every row of the batch gets PE(offset + t). Nothing else broadcasts. The table has the
         positions 0 … max_len − 1.
     Dtype: floating. The result keeps the dtype and device of x, also under autocast; x is not
-        changed. The table is float32 and keeps its precision when the module, or a parent that
-        holds it, is cast.
+        changed. The rows are float32 at least, and keep their precision when the module, or a
+        parent that holds it, is cast.
     Units: offset and max_len in tokens.
     Layout: interleaved, sine in coordinate 2i and cosine in 2i + 1.
     Raises: ValueError, at construction, when `dim` is not a positive even integer (the message
         names it), `max_len` not a positive integer, or `base` not a finite number above 0; in
         `forward`, when offset < 0 or offset + seq > max_len, or x is not as above.
 
-    >>> encode = SinusoidalEncoding(dim=4, max_len=10)
-    >>> encode(torch.zeros(1, 2, 4), offset=4)
+    >>> SinusoidalEncoding(dim=4, max_len=10)(torch.zeros(1, 2, 4), offset=4)
     tensor([[[-0.7568, -0.6536,  0.0400,  0.9992],
              [-0.9589,  0.2837,  0.0500,  0.9988]]])
     """
