@@ -168,6 +168,12 @@ def test_training_makes_neighbours_alike_but_gives_no_step(neighbourhood) -> Non
     assert shift_error(rows) > 0.7
 
 
+def share_of_itself(rows: np.ndarray, head: np.ndarray) -> np.ndarray:
+    """What each row gives to its own place."""
+    weights = np.exp(rows @ head @ rows.T)
+    return np.diagonal(weights) / weights.sum(axis=1)
+
+
 def mean_distance(rows: np.ndarray, head: np.ndarray) -> np.ndarray:
     """How far from itself each row attends, on average."""
     far = []
@@ -177,13 +183,16 @@ def mean_distance(rows: np.ndarray, head: np.ndarray) -> np.ndarray:
     return np.array(far)
 
 
-def test_on_a_stretched_table_the_head_looks_twice_as_far(neighbourhood) -> None:
+def test_on_a_stretched_table_the_head_looks_2_4_times_as_far(neighbourhood) -> None:
     _, rows, head = neighbourhood
     stretched = resize_table(rows, 63)
     assert np.allclose(stretched[::2], rows, rtol=0, atol=1e-6)  # each old row at an even place
     old, new = mean_distance(rows, head).mean(), mean_distance(stretched, head)
     assert 0.75 < old < 0.85  # "0.8 tokens away"
-    assert 2 < new.mean() / old < 2.7
+    assert said(r"looks (\d)\.(\d) times as far") == [2, 4]
+    assert 2.35 < new.mean() / old < 2.45
+    at_home = [share_of_itself(table, head).mean() for table in (rows, stretched)]
+    assert at_home[1] < 0.7 * at_home[0]  # "weight away from the row itself"
     assert abs(new[1::2].mean() - new[::2].mean()) < 0.4  # "the new ones as much as the old"
     fresh = np.random.default_rng(2).normal(size=(31, 8))
     noise = mean_distance(np.concatenate([rows, fresh]), head)[32:]

@@ -112,7 +112,7 @@ LOOKUP = (
         "lookup_refuses_negative",
         "Positions off the table start over at its beginning. Two places of a text would share a "
         "vector, and nobody would notice. Refuse what the table does not have.",
-        "learned-end",
+        "learned-puzzle",
     ),
     Misconception(
         "lookup-clips",
@@ -120,7 +120,7 @@ LOOKUP = (
         "lookup_refuses_negative",
         "Positions off the table were moved to its nearest end: all before it read row 0, all past "
         "it the last row. Order is lost there without a word; raise an IndexError.",
-        "learned-end",
+        "learned-puzzle",
     ),
     Misconception(
         "lookup-repeats-last-row",
@@ -128,7 +128,7 @@ LOOKUP = (
         "lookup_refuses_past_the_end",
         "Every position past the end gets the last row, so all tokens there look as if they stood "
         "in one place. The table has no answer for them; raise an error that says so.",
-        "learned-end",
+        "learned-puzzle",
     ),
     Misconception(
         "lookup-offset-of-two",
@@ -136,7 +136,7 @@ LOOKUP = (
         "lookup_rows",
         "Each position gets the row two further on. Some models keep rows of their own before the "
         "first position, OPT for one; this table does not: position 0 is row 0.",
-        "learned-offsets",
+        "learned-table",
     ),
     Misconception(
         "lookup-counts-from-one",
@@ -307,8 +307,9 @@ LOOKUP_GRADIENT = (
         "lookup-gradient-loses-repeats",
         gradient_loses_repeats,
         "lookup_gradient_repeats",
-        "Of a row that was read several times, one share was kept and the others are lost. An "
-        "indexed += reads all rows first and writes each of them back once, with what came last.",
+        "Of a row that was read several times, one share was kept and the others are lost. With an "
+        "index, = as well as += writes each row once, with what came last: += reads all of them "
+        "before it adds anything.",
         "learned-gradient",
     ),
     Misconception(
@@ -323,8 +324,8 @@ LOOKUP_GRADIENT = (
         "lookup-gradient-once-per-text",
         gradient_once_per_text,
         "lookup_gradient_repeats",
-        "Texts of a batch add up, but a position that comes twice within one text counts once. An "
-        "indexed += loses repeats there just as it does anywhere.",
+        "Texts of a batch add up, but a position that comes twice within one text counts once. "
+        "With an index, = and += lose repeats there just as they do anywhere.",
         "learned-gradient",
     ),
     Misconception(
@@ -362,7 +363,7 @@ LOOKUP_GRADIENT = (
     Misconception(
         "lookup-gradient-keeps-integers",
         gradient_keeps_integers,
-        "lookup_gradient_other_dtypes",
+        "lookup_gradient_integers",
         "Integer gradients came back as integers. Integers become float64, and small ones would "
         "overflow besides.",
         "learned-gradient",
@@ -441,6 +442,22 @@ def resize_nearest(table: Array, new_length: int) -> Array:
     right, table = learned.resize_table(table, new_length), np.asarray(table)
     places = np.arange(new_length) * (len(table) - 1) / max(new_length - 1, 1)
     return table[np.rint(places).astype(int)].astype(right.dtype)
+
+
+def resize_floor(table: Array, new_length: int) -> Array:
+    """Places in whole rows, by // or by a cast, so that no fraction is left to weigh with."""
+    right, table = learned.resize_table(table, new_length), np.asarray(table)
+    places = np.arange(new_length) * (len(table) - 1) // max(new_length - 1, 1)
+    return table[places].astype(right.dtype)
+
+
+def resize_swaps_lengths(table: Array, new_length: int) -> Array:
+    right, table = learned.resize_table(table, new_length), np.asarray(table)
+    last = len(table) - 1
+    if not last:
+        return right
+    places = np.arange(new_length) * (new_length - 1) / last
+    return read_at(table, np.minimum(places, last)).astype(right.dtype)
 
 
 def resize_misses_last_row(table: Array, new_length: int) -> Array:
@@ -529,6 +546,23 @@ RESIZE_TABLE = (
         "resize_table_three_to_five",
         "Each new row is a copy of the nearest old one, so neighbours share a vector and cannot be "
         "told apart. Between two rows take a weighted mean of both.",
+        "learned-resize",
+    ),
+    Misconception(
+        "resize-table-floor",
+        resize_floor,
+        "resize_table_three_to_five",
+        "Each new row is a copy of the old one before its place: the fraction of the place was cut "
+        "off. It is the share of the next row, so keep it and mix the two.",
+        "learned-resize",
+    ),
+    Misconception(
+        "resize-table-swaps-lengths",
+        resize_swaps_lengths,
+        "resize_table_three_to_five",
+        "The step is upside down: the old and the new length have changed places in it, and a "
+        "stretched table runs to its end too fast. From new row to new row the place moves on by "
+        "(old_length − 1)/(new_length − 1).",
         "learned-resize",
     ),
     Misconception(

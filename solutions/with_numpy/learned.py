@@ -57,10 +57,9 @@ def lookup(table: ArrayLike, positions: ArrayLike) -> np.ndarray:
     Units: positions in tokens, counted from 0.
     Raises: IndexError when a position is below 0 or past the last row (the message names the
         position and the length of the table); an error when `positions` are not of an integer
-        dtype (floats, booleans), or `table` is not 2-D.
+        dtype (floats, booleans).
 
-    >>> table = np.array([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
-    >>> lookup(table, [2, 0, 2])
+    >>> lookup([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]], [2, 0, 2])
     array([[2. , 2.5],
            [0. , 0.5],
            [2. , 2.5]])
@@ -128,8 +127,7 @@ def resize_table(table: ArrayLike, new_length: int) -> np.ndarray:
     Dtype: weights in float64, the result in the floating dtype of `table`; an integer table gives
         float64. `table` is not changed.
     Units: lengths in tokens.
-    Raises: ValueError when `new_length` is not an integer of at least 1; an error when `table` is
-        not 2-D or has no row.
+    Raises: ValueError when `new_length` is not an integer of at least 1.
 
     >>> resize_table([[0, 8], [4, 6], [8, 0]], new_length=5)
     array([[0., 8.],
@@ -170,8 +168,8 @@ def padded_positions(token_ids: ArrayLike, padding_id: int) -> np.ndarray:
     Dtype: integers in, int64 out, whatever the width of `token_ids`, which are not changed.
     Units: positions in tokens. The largest is padding_id + the number of real tokens, so 512 real
         tokens and padding_id 1 need a table of 514 rows.
-    Raises: an error when `token_ids` are not of an integer dtype or have no axis, or `padding_id`
-        is negative.
+    Raises: nothing is asked for. Ids that are no integers, a single id without an axis and a
+        negative `padding_id` are not specified.
 
     >>> padded_positions([[0, 5, 6, 1, 1], [1, 1, 0, 7, 8]], padding_id=1)
     array([[2, 3, 4, 1, 1],

@@ -24,17 +24,17 @@ class LearnedPositionalEmbedding(nn.Module):
     Shapes: x (batch, seq, dim); result the same. The batch shares its positions. Nothing else
         broadcasts.
     Dtype: floating. The result keeps the dtype and device of x, also under autocast, and also
-        when the module, or a parent that holds it, was cast.
+        when the module, or a parent that holds it, was cast. `x` is not changed.
     Units: max_len, seq and offset in tokens.
     Raises: ValueError, at construction, when `max_len` or `dim` is not a positive integer; in
         `forward`, when offset is negative, when offset + seq is more than max_len (the message
-        names both), and when x has another shape or is not floating.
+        names both), and when x has another shape.
 
-    >>> positions = LearnedPositionalEmbedding(max_len=3, dim=2)
-    >>> table = torch.tensor([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
-    >>> positions.load_state_dict({"weight": table})
+    >>> small = LearnedPositionalEmbedding(max_len=3, dim=2)
+    >>> three_rows = torch.tensor([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
+    >>> small.load_state_dict({"weight": three_rows})
     <All keys matched successfully>
-    >>> positions(torch.full((1, 2, 2), 10.0), offset=1)
+    >>> small(torch.full((1, 2, 2), 10.0), offset=1)
     tensor([[[11.0000, 11.5000],
              [12.0000, 12.5000]]], grad_fn=<AddBackward0>)
     """
