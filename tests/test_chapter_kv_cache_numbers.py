@@ -4,6 +4,7 @@ They are computed from the reference, or by plain loops, and not from the page.
 """
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from solutions.with_numpy.kv_cache import (
 )
 from solutions.with_numpy.rope import apply_rope
 
+PAGE = Path(__file__).resolve().parent.parent / "book" / "kv_cache.md"
 Q = np.array([1.0, 0.5, -0.5, 2.0])  # what "milk" asks
 K = np.array([0.5, 1.0, 1.5, -1.0])  # what "chocolate" offers
 

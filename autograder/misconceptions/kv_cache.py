@@ -43,6 +43,12 @@ def tables_exponent_halved(max_len: int, dim: int, base: float = 10000.0) -> tup
     return right.rope_tables(max_len, dim, base**0.5)
 
 
+def tables_exponent_doubled(max_len: int, dim: int, base: float = 10000.0) -> tuple[Array, Array]:
+    """np.arange(0, dim, 2) is 2i already, and then comes the 2 of the formula."""
+    right.rope_tables(max_len, dim, base)
+    return right.rope_tables(max_len, dim, base**2)
+
+
 def tables_without_base(max_len: int, dim: int, base: float = 10000.0) -> tuple[Array, Array]:
     right.rope_tables(max_len, dim, base)
     return right.rope_tables(max_len, dim)
@@ -95,6 +101,14 @@ ROPE_TABLES = (
         "cache-tables",
     ),
     Misconception(
+        "rope-tables-exponent-doubled",
+        tables_exponent_doubled,
+        "rope_tables_known_rows",
+        "The slow pairs turn too slowly: the exponent is 4i/dim where it should be 2i/dim. A range "
+        "in steps of two holds 2i already, so nothing is left to double.",
+        "cache-tables",
+    ),
+    Misconception(
         "rope-tables-ignore-base",
         tables_without_base,
         "rope_tables_other_base",
@@ -113,8 +127,8 @@ ROPE_TABLES = (
         "rope-tables-float32",
         tables_float32,
         "rope_tables_float64",
-        "The tables are float32. Keep them in float64: whoever needs less can cast what it takes "
-        "from them.",
+        "The tables are float32, or went through float32 on their way. Keep them in float64: "
+        "whoever needs less can cast what it takes from them.",
         "cache-tables",
     ),
     Misconception(
@@ -168,6 +182,23 @@ def offset_half_layout(x: Array, cos: Array, sin: Array, offset: int = 0) -> Arr
     c, s = cos[offset : offset + seq], sin[offset : offset + seq]
     a, b = x[..., :half], x[..., half:]
     return np.concatenate([a * c - b * s, a * s + b * c], -1).astype(x.dtype)
+
+
+def offset_joined_seats(x: Array, cos: Array, sin: Array, offset: int = 0) -> Array:
+    """The pairs are the right ones, but all first seats are put before all second ones."""
+    turned = right.rope_with_offset(x, cos, sin, offset)
+    return np.concatenate([turned[..., 0::2], turned[..., 1::2]], axis=-1)
+
+
+def offset_overwrites_seats(x: Array, cos: Array, sin: Array, offset: int = 0) -> Array:
+    """x[..., 0::2] is a view: after the first assignment it holds what was turned already."""
+    right.rope_with_offset(x, cos, sin, offset)
+    x = as_floats(x, "x")
+    rows = slice(offset, offset + x.shape[-2])
+    a, b, c, s = x[..., 0::2], x[..., 1::2], cos[rows], sin[rows]
+    x[..., 0::2] = a * c - b * s
+    x[..., 1::2] = a * s + b * c
+    return x
 
 
 def offset_one_row_for_all(x: Array, cos: Array, sin: Array, offset: int = 0) -> Array:
@@ -238,7 +269,7 @@ ROPE_WITH_OFFSET = (
         "rope_with_offset_published_numbers",
         "The offset changes nothing: every piece turns as if it began the sequence. Its first "
         "token has as many tokens before it as the offset says.",
-        "cache-position",
+        "cache-tables",
     ),
     Misconception(
         "rope-with-offset-one-too-high",
@@ -246,7 +277,7 @@ ROPE_WITH_OFFSET = (
         "rope_with_offset_published_numbers",
         "Every token turns one position too far. The first new token stands at the offset itself: "
         "with five tokens before it, numbered 0 to 4, its position is 5.",
-        "cache-position",
+        "cache-tables",
     ),
     Misconception(
         "rope-with-offset-is-the-end",
@@ -254,7 +285,7 @@ ROPE_WITH_OFFSET = (
         "rope_with_offset_published_numbers",
         "Your rows end where the offset is, as if it counted the new tokens too. It counts those "
         "before them: the piece begins at the offset.",
-        "cache-position",
+        "cache-tables",
     ),
     Misconception(
         "rope-with-offset-clockwise",
@@ -271,6 +302,23 @@ ROPE_WITH_OFFSET = (
         "You paired coordinate i with i + dim/2. This exercise is interleaved: neighbours are a "
         "pair, (0, 1), (2, 3) and so on.",
         "cache-tables",
+    ),
+    Misconception(
+        "rope-with-offset-joined-seats",
+        offset_joined_seats,
+        "rope_with_offset_published_numbers",
+        "The right coordinates were turned together, but the result holds all first members of the "
+        "pairs and then all second ones. Each coordinate goes back to the seat it came from.",
+        "ex-rope_with_offset",
+    ),
+    Misconception(
+        "rope-with-offset-overwrites-seats",
+        offset_overwrites_seats,
+        "rope_with_offset_published_numbers",
+        "You write into x while you still read it: the second coordinate of a pair was made from a "
+        "first one that had been turned already, since a slice shows the array itself. Make a new "
+        "array; x must stay what it was in any case.",
+        "ex-rope_with_offset",
     ),
     Misconception(
         "rope-with-offset-one-row-for-all",
@@ -393,6 +441,46 @@ class CountsCalls(right.KVCache):
         if length not in range(len(self._keys) + 1):
             raise ValueError("no such length")
         del self._keys[length:], self._values[length:]
+
+
+class ListOfPieces(right.KVCache):
+    """One entry for each append, and whatever asks for a length gets the number of entries."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pieces: list[tuple[Array, Array]] = []
+
+    def append(self, k: Any, v: Any) -> None:
+        checked = right.KVCache()  # refuses what is to be refused
+        if self._pieces:
+            checked.append(*self._pieces[0])
+        checked.append(k, v)
+        self._pieces.append((np.array(as_floats(k, "k")), np.array(as_floats(v, "v"))))
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    @property
+    def keys(self) -> Array:
+        return np.concatenate([k for k, _ in self._pieces])
+
+    @property
+    def values(self) -> Array:
+        return np.concatenate([v for _, v in self._pieces])
+
+    def truncate(self, length: int) -> None:
+        if length not in range(len(self) + 1):
+            raise ValueError("no such length")
+        del self._pieces[length:]
+
+
+class SharedLists(right.KVCache):
+    """Lists in the body of the class are made once, for all caches there will ever be."""
+
+    rows: tuple[list[Array], list[Array]] = ([], [])
+
+    def __init__(self) -> None:
+        self._keys, self._values = self.rows
 
 
 class OneTokenAtATime(right.KVCache):
@@ -542,9 +630,26 @@ KV_CACHE = (
         "kv-cache-counts-calls",
         CountsCalls,
         "kv_cache_in_order",
-        "The length counts the calls of `append`, but one call may bring many tokens or none. The "
-        "length is the position of the next token, so it must count tokens.",
+        "`len` counts calls of `append`, not tokens, though one call may bring many tokens or "
+        "none. The length is the position of the next token.",
         "cache-position",
+    ),
+    Misconception(
+        "kv-cache-list-of-pieces",
+        ListOfPieces,
+        "kv_cache_in_order",
+        "Your list has one entry for each call of `append`, so `len` counts calls and not tokens, "
+        "and `truncate` drops whole calls. The tokens are all there; give each one an entry of its "
+        "own, or count the rows.",
+        "cache-position",
+    ),
+    Misconception(
+        "kv-cache-shared-lists",
+        SharedLists,
+        "kv_cache_shares_nothing",
+        "A token that was stored in one cache was found in another. A list in the class body, or "
+        "in the default of an argument, is made once for all caches: make it in `__init__`.",
+        "ex-KVCache",
     ),
     Misconception(
         "kv-cache-one-token-at-a-time",
@@ -552,7 +657,7 @@ KV_CACHE = (
         "kv_cache_in_order",
         "Of several tokens appended at once only one was kept. A prompt arrives in one "
         "piece: every row of k and v is a token.",
-        "cache-prefill",
+        "cache-position",
     ),
     Misconception(
         "kv-cache-half-precision",
@@ -568,7 +673,7 @@ KV_CACHE = (
         "kv_cache_truncate",
         "truncate(n) took n tokens away. Its argument is the length that remains, not the number "
         "of tokens to forget.",
-        "cache-rollback",
+        "ex-KVCache",
     ),
     Misconception(
         "kv-cache-truncate-keeps-newest",
@@ -576,7 +681,7 @@ KV_CACHE = (
         "kv_cache_truncate",
         "truncate forgot the oldest tokens. A rollback takes back the newest ones, which were "
         "only guessed; the first ones stay.",
-        "cache-rollback",
+        "ex-KVCache",
     ),
     Misconception(
         "kv-cache-truncate-resets",
@@ -584,7 +689,7 @@ KV_CACHE = (
         "kv_cache_truncate",
         "truncate emptied the cache. Only what comes after the given length was rejected: the "
         "tokens before it are still good, and dear to compute again.",
-        "cache-rollback",
+        "ex-KVCache",
     ),
     Misconception(
         "kv-cache-truncate-keys-only",
@@ -592,7 +697,7 @@ KV_CACHE = (
         "kv_cache_truncate",
         "After truncate there are fewer keys than values. Both have to go, or every later key is "
         "read with another token's value.",
-        "cache-rollback",
+        "ex-KVCache",
     ),
     Misconception(
         "kv-cache-truncate-only-counts",
@@ -600,7 +705,7 @@ KV_CACHE = (
         "kv_cache_truncate",
         "truncate lowered the count, but the next token was stored behind the rows that should be "
         "gone, so those came back. New tokens go to where the kept ones end.",
-        "cache-rollback",
+        "ex-KVCache",
     ),
     Misconception(
         "kv-cache-truncate-clamps",
@@ -608,7 +713,7 @@ KV_CACHE = (
         "kv_cache_refuses_truncate",
         "A length that makes no sense was taken as Python's slices take it: too long changes "
         "nothing, negative counts from the end. Refuse both, the caller has lost count.",
-        "cache-rollback",
+        "ex-KVCache",
     ),
     Misconception(
         "kv-cache-window",
@@ -616,7 +721,7 @@ KV_CACHE = (
         "kv_cache_grows",
         "The cache forgets its oldest tokens once it is full. No limit was asked for; and a "
         "window that drops rows must also keep count of them, or later positions are wrong.",
-        "cache-windows",
+        "cache-position",
     ),
     Misconception(
         "kv-cache-always-float64",
@@ -855,16 +960,18 @@ DECODE_STEP = (
         "decode-step-query-at-zero",
         step_query_at_zero,
         "decode_step_worked_example",
-        "The new query was rotated as if it stood at position 0. Its position is the number of "
-        "tokens that came before it, which the cache knows.",
+        "The new query was rotated as if it stood at position 0, or all keys were turned once "
+        "more by the query's position, which gives the same gaps. Turn the query alone, by the "
+        "number of tokens that came before it.",
         "cache-position",
     ),
     Misconception(
         "decode-step-all-at-zero",
         step_all_at_zero,
         "decode_step_worked_example",
-        "Query and key of the new token were both rotated as position 0, as if it were a sequence "
-        "of its own. It stands behind all tokens that are in the cache.",
+        "The gaps are lost: query and key of the new token were both rotated as position 0, or "
+        "all keys by the position of the newest. Each key is turned once, by its own place, and "
+        "the new token stands behind all that are in the cache.",
         "cache-position",
     ),
     Misconception(
@@ -1567,6 +1674,12 @@ def scores_without_base(q: Array, k: Array, m: int, base: float) -> Array:
     return keys @ at(q[m : m + 1], [m], 10000.0)[0] / math.sqrt(q.shape[1])
 
 
+def scores_divided_by_two(q: Array, k: Array, m: int, base: float) -> Array:
+    """The 2 of the chapter's own `attend`, which is √d_k for a width of 4."""
+    keys = at(k[: m + 1], np.arange(m + 1), base)
+    return keys @ at(q[m : m + 1], [m], base)[0] / 2
+
+
 def scores_float32_angles(q: Array, k: Array, m: int, base: float) -> Array:
     ladder = rope_angles(1, q.shape[1], base).astype(np.float32)
     angles = np.arange(m + 1, dtype=np.float32)[:, None] * ladder
@@ -1588,6 +1701,22 @@ def decode_cache_survives() -> Callable[..., Array]:
             cache.append(apply_rope(k[m : m + 1], place, base), v[m : m + 1])
             query = apply_rope(q[m : m + 1], place, base)[0]
             result[m] = right.attend(query, cache)
+        return result
+
+    return decode
+
+
+def decode_old_tokens_stay() -> Callable[..., Array]:
+    """The cache outlives the call and the loop counts from 0: two texts at the same positions."""
+    cache = right.KVCache()
+
+    def decode(q: Array, k: Array, v: Array, base: float = 10000.0) -> Array:
+        result = right.fixed_decode()(q, k, v, base)
+        if len(cache) and (cache.keys.shape[1], cache.values.shape[1]) != (k.shape[1], v.shape[1]):
+            cache.truncate(0)  # another model: not what this is about
+        for m in range(len(q)):
+            cache.append(apply_rope(k[m : m + 1], [m], base), v[m : m + 1])
+            result[m] = right.attend(apply_rope(q[m : m + 1], [m], base)[0], cache)
         return result
 
     return decode
@@ -1683,8 +1812,9 @@ FIXED_DECODE = (
         "fixed-decode-nothing-turned",
         looped(scores_nothing_turned),
         "fixed_decode_worked_example",
-        "Nothing is rotated any more, so a token hears its neighbour no better than one far away. "
-        "Turn each query and each key once, by its own position.",
+        "Nothing is rotated any more, or everything by one and the same position, so a token hears "
+        "its neighbour no better than one far away. Turn each query and each key once, by its own "
+        "position.",
         "cache-hunt",
     ),
     Misconception(
@@ -1711,6 +1841,14 @@ FIXED_DECODE = (
         "cache-prefill",
     ),
     Misconception(
+        "fixed-decode-divides-by-two",
+        looped(scores_divided_by_two),
+        "fixed_decode_equals_full_pass",
+        "The scores were divided by 2 whatever the width is. That is √d_k for d_k = 4 alone: take "
+        "the root of the width that came in.",
+        "cache-hunt",
+    ),
+    Misconception(
         "fixed-decode-of-the-future",
         looped(scores_of_the_future),
         "fixed_decode_equals_full_pass",
@@ -1731,6 +1869,14 @@ FIXED_DECODE = (
         "fixed_decode_starts_anew",
         "A second sequence still sees the tokens of the first one. Make the cache inside "
         "`decode`, so that every call starts with an empty one.",
+        "ex-fixed_decode",
+    ),
+    Misconception(
+        "fixed-decode-old-tokens-stay",
+        decode_old_tokens_stay,
+        "fixed_decode_starts_anew",
+        "The keys of the first sequence are still there when a second one is decoded, and stand at "
+        "the same positions as its own. Make the cache inside `decode`, for each call anew.",
         "ex-fixed_decode",
     ),
     Misconception(
@@ -1840,6 +1986,7 @@ def variant(
     merge: Callable[..., Any] = side_by_side,
     finish: Callable[..., Any] = lambda module, mixed: module.proj(mixed),
     same_batch: bool = True,
+    layout: str = "interleaved",
 ) -> Any:
     """A module that is right but for what is replaced. torch is imported here, since it costs a
     second that NumPy's exercises need not pay.
@@ -1855,7 +2002,7 @@ def variant(
         def __init__(self) -> None:
             super().__init__()
             self.dim, self.num_heads = dim, num_heads
-            self.rope = RotaryEmbedding(dim // num_heads, base, "interleaved")
+            self.rope = RotaryEmbedding(dim // num_heads, base, layout)
             self.qkv = torch.nn.Linear(dim, 3 * dim, bias=False)
             self.proj = torch.nn.Linear(dim, dim, bias=False)
             setup(self)
@@ -1877,9 +2024,15 @@ def variant(
     return Variant()
 
 
-def attention_starts_at_zero(dim: int, num_heads: int, base: float = 10000.0) -> Any:
+def attention_starts_at_zero(
+    dim: int, num_heads: int, base: float = 10000.0, layout: str = "interleaved"
+) -> Any:
     """mlx-vlm#1983, with a prompt before it."""
-    return variant(dim, num_heads, base, places=lambda module, past, seq: from_past(module, 0, seq))
+
+    def places(module: Any, past: int, seq: int) -> Any:
+        return from_past(module, 0, seq)
+
+    return variant(dim, num_heads, base, places=places, layout=layout)
 
 
 def attention_one_too_high(dim: int, num_heads: int, base: float = 10000.0) -> Any:
@@ -1905,7 +2058,9 @@ def attention_counts_calls(dim: int, num_heads: int, base: float = 10000.0) -> A
     return variant(dim, num_heads, base, setup=setup, places=places)
 
 
-def attention_rotates_again(dim: int, num_heads: int, base: float = 10000.0) -> Any:
+def attention_rotates_again(
+    dim: int, num_heads: int, base: float = 10000.0, layout: str = "interleaved"
+) -> Any:
     """shainet#110: all keys are rotated when they are read, those of the cache for the second time.
 
     In a first call nothing is in the cache yet, and everything is right.
@@ -1927,7 +2082,51 @@ def attention_rotates_again(dim: int, num_heads: int, base: float = 10000.0) -> 
         again = turned(module, keys[:, :, :old], from_past(module, 0, old))
         return torch.cat([again, keys[:, :, old:]], dim=2)
 
-    return variant(dim, num_heads, base, setup=setup, turn=turn, join=join, read=read)
+    return variant(
+        dim, num_heads, base, setup=setup, turn=turn, join=join, read=read, layout=layout
+    )
+
+
+def attention_query_at_zero(
+    dim: int, num_heads: int, base: float = 10000.0, layout: str = "interleaved"
+) -> Any:
+    """The course's own source material: keys go on where the cache ends, queries do not."""
+
+    def turn(module: Any, q: Any, k: Any, v: Any, positions: Any) -> Any:
+        return turned(module, q, positions - positions[:1]), turned(module, k, positions), v
+
+    return variant(dim, num_heads, base, turn=turn, layout=layout)
+
+
+def attention_keys_turn_each_step(
+    dim: int, num_heads: int, base: float = 10000.0, layout: str = "interleaved"
+) -> Any:
+    """All keys are rotated after the new ones were joined to them, and are stored like that."""
+    import torch
+
+    def setup(module: Any) -> None:
+        module.new = 0
+
+    def turn(module: Any, q: Any, k: Any, v: Any, positions: Any) -> Any:
+        module.new = k.shape[2]
+        return both_turned(module, q, k, v, positions)
+
+    def keep(module: Any, kept: Any) -> Any:
+        keys, values = kept
+        old = keys.shape[2] - module.new
+        again = turned(module, keys[:, :, :old], from_past(module, 0, old))
+        return torch.cat([again, keys[:, :, old:]], dim=2), values
+
+    return variant(dim, num_heads, base, setup=setup, turn=turn, keep=keep, layout=layout)
+
+
+def in_half(attention: Callable[..., Any]) -> Callable[..., Any]:
+    """The same mistake by somebody who pairs coordinate i with i + head_dim/2."""
+
+    def made(dim: int, num_heads: int, base: float = 10000.0) -> Any:
+        return attention(dim, num_heads, base, layout="half")
+
+    return made
 
 
 def attention_queries_only(dim: int, num_heads: int, base: float = 10000.0) -> Any:
@@ -2403,6 +2602,22 @@ CAUSAL_SELF_ATTENTION = (
         "cache-why",
     ),
     Misconception(
+        "causal-self-attention-query-at-zero",
+        attention_query_at_zero,
+        "causal_self_attention_decode",
+        "The new keys stand where the cache ends, but the new queries were rotated from position 0 "
+        "on. A token's query and key have one position.",
+        "cache-position",
+    ),
+    Misconception(
+        "causal-self-attention-keys-turn-each-step",
+        attention_keys_turn_each_step,
+        "causal_self_attention_decode",
+        "The keys of the cache turn on with every call: they are rotated after the new ones were "
+        "joined to them, and stored like that. Rotate the new keys alone, before they are joined.",
+        "cache-why",
+    ),
+    Misconception(
         "causal-self-attention-mask-top-left",
         attention_mask_top_left,
         "causal_self_attention_decode",
@@ -2469,7 +2684,7 @@ CAUSAL_SELF_ATTENTION = (
     Misconception(
         "causal-self-attention-window",
         attention_window,
-        "causal_self_attention_many_tokens",
+        "causal_self_attention_bfloat16_far_out",
         "Old keys were dropped, and the position was taken from the rows that are left. No window "
         "was asked for; and a window changes what is seen, not how many tokens there were.",
         "cache-windows",
@@ -2540,6 +2755,19 @@ CAUSAL_SELF_ATTENTION = (
     ),
 )
 
+# A layout changes every number, so the commonest mistakes are known in both.
+IN_HALF = tuple(
+    Misconception(f"{m.id}-in-half", in_half(m.wrong), m.caught_by, m.message, m.section)
+    for m in CAUSAL_SELF_ATTENTION
+    if m.wrong
+    in (
+        attention_starts_at_zero,
+        attention_query_at_zero,
+        attention_rotates_again,
+        attention_keys_turn_each_step,
+    )
+)
+
 MISCONCEPTIONS: dict[str, tuple[Misconception, ...]] = {
     "rope_tables": ROPE_TABLES,
     "rope_with_offset": ROPE_WITH_OFFSET,
@@ -2549,5 +2777,5 @@ MISCONCEPTIONS: dict[str, tuple[Misconception, ...]] = {
     "packed_positions": PACKED_POSITIONS,
     "rerotate_keys": REROTATE_KEYS,
     "fixed_decode": FIXED_DECODE,
-    "CausalSelfAttention": CAUSAL_SELF_ATTENTION,
+    "CausalSelfAttention": (*CAUSAL_SELF_ATTENTION, *IN_HALF),
 }

@@ -29,8 +29,7 @@ def rope_tables(max_len: int, dim: int, base: float = 10000.0) -> tuple[np.ndarr
     Raises: ValueError when `max_len` is no integer or negative, `dim` is not a positive even
         integer (the message names it), or `base` not a finite number above 0.
 
-    >>> cos, sin = rope_tables(3, dim=4)
-    >>> sin.round(4)
+    >>> rope_tables(3, dim=4)[1].round(4)
     array([[0.    , 0.    ],
            [0.8415, 0.01  ],
            [0.9093, 0.02  ]])
@@ -57,12 +56,11 @@ def rope_with_offset(x: ArrayLike, cos: ArrayLike, sin: ArrayLike, offset: int =
     Units: offset in tokens.
     Layout: interleaved, coordinates (2i, 2i + 1) are a pair.
     Raises: ValueError when `offset` is no integer or negative; when the tables run out, which is
-        when offset + seq is above max_len (the message names both), also where a shorter slice of
-        the tables would broadcast; when the tables are not both (max_len, dim/2), or `dim` is odd
-        or 0 (the message names it).
+        when offset + seq is above max_len, also where a shorter slice of the tables would
+        broadcast; when the tables are not both (max_len, dim/2), or `dim` is odd or 0 (the message
+        names it).
 
-    >>> cos, sin = rope_tables(8, dim=4)
-    >>> rope_with_offset([[1, 0.5, -0.5, 2]], cos, sin, offset=5).round(4)
+    >>> rope_with_offset([[1, 0.5, -0.5, 2]], *rope_tables(8, dim=4), offset=5).round(4)
     array([[ 0.7631, -0.8171, -0.5993,  1.9725]])
     """
     x, cos, sin = as_floats(x, "x"), as_floats(cos, "cos"), as_floats(sin, "sin")
@@ -102,20 +100,21 @@ class KVCache:
     Shapes: `append(k, v)` takes k (n, d_k) and v (n, d_v), one row for each of n new tokens, which
         may be none; `keys` is (len, d_k), `values` (len, d_v). What they are while the cache is
         empty is not specified.
-    Dtype: `keys` has the floating dtype of what was appended as k, `values` of what was appended
-        as v; integers give float64.
+    Dtype: k and v each by itself. `keys` has the floating dtype of the k that were appended, and
+        `values` that of the v; integers count as float64. When the calls differ in it, the widest
+        holds for all, so that no later token loses a digit.
     Memory: the cache keeps copies, so the caller may go on to change its arrays. Two caches share
         nothing.
     Raises: ValueError when k and v are not 2-D with the same number of rows, or their widths are
         not those of the tokens that are there. A refused call changes nothing.
 
-    >>> cache = KVCache()
-    >>> cache.append([[1.0, 2.0], [3.0, 4.0]], [[5.0], [6.0]])
-    >>> cache.append([[7.0, 8.0]], [[9.0]])
-    >>> len(cache), cache.values.ravel().tolist()
+    >>> notes = KVCache()
+    >>> notes.append([[1.0, 2.0], [3.0, 4.0]], [[5.0], [6.0]])
+    >>> notes.append([[7.0, 8.0]], [[9.0]])
+    >>> len(notes), notes.values.ravel().tolist()
     (3, [5.0, 6.0, 9.0])
-    >>> cache.truncate(1)
-    >>> cache.keys
+    >>> notes.truncate(1)
+    >>> notes.keys
     array([[1., 2.]])
     """
 
@@ -193,7 +192,8 @@ def decode_step(
     Called token by token, it gives the rows of the full causal pass.
 
     Shapes: x_t (d_model,), w_q and w_k (d_model, d_k), w_v (d_model, d_v); result (d_v,).
-    Dtype: the floating dtype of `x_t`; integers give float64. Only `cache` is changed.
+    Dtype: angles in float64, the result in the floating dtype of `x_t`; integers give float64. Only
+        `cache` is changed.
     Units: positions in tokens.
     Layout: interleaved, coordinates (2i, 2i + 1) are a pair.
     Softmax: stable, also where scores are in the thousands.
@@ -201,12 +201,12 @@ def decode_step(
         d_k is odd (the message names it), or `base` is not a finite number above 0. The cache is
         then as it was.
 
-    >>> cache = KVCache()
-    >>> one = np.eye(2)
-    >>> first = decode_step([1.0, 0.0], one, one, one, cache)
-    >>> decode_step([0.0, 1.0], one, one, one, cache).round(4)
+    >>> notes, unit = KVCache(), np.eye(2)
+    >>> decode_step([1.0, 0.0], unit, unit, unit, notes)
+    array([1., 0.])
+    >>> decode_step([0.0, 1.0], unit, unit, unit, notes).round(4)
     array([0.2138, 0.7862])
-    >>> len(cache)
+    >>> len(notes)
     2
     """
     x_t, w_q = as_floats(x_t, "x_t"), as_floats(w_q, "w_q")
@@ -241,7 +241,7 @@ def left_pad_positions(attention_mask: ArrayLike) -> np.ndarray:
         nothing but padding gets zeros.
     Dtype: an integer dtype. `attention_mask` is not changed.
     Units: positions in tokens.
-    Raises: ValueError when the mask is not 2-D, or holds anything but 0 and 1.
+    Raises: ValueError when the mask is not 2-D.
 
     >>> left_pad_positions([[0, 0, 1, 1, 1], [1, 1, 1, 1, 0]])
     array([[0, 0, 0, 1, 2],
@@ -294,12 +294,14 @@ def rerotate_keys(keys: ArrayLike, delta: float, base: float = 10000.0) -> np.nd
         `keys` is not changed.
     Units: delta in tokens, of either sign; fractions are allowed.
     Layout: interleaved, coordinates (2i, 2i + 1) are a pair.
-    Raises: ValueError when `keys` is not 2-D, `delta` no single number, d_k odd or 0 (the message
-        names it), or `base` not a finite number above 0.
+    Raises: ValueError when d_k is odd or 0 (the message names it), or `base` is not a finite number
+        above 0.
 
-    >>> key = apply_rope([[0.5, 1.0, 1.5, -1.0]], [3])
-    >>> bool(np.allclose(rerotate_keys(key, 2), apply_rope([[0.5, 1.0, 1.5, -1.0]], [5])))
-    True
+    >>> at_three = rerotate_keys([[0.5, 1.0, 1.5, -1.0]], 3)  # from position 0
+    >>> at_three.round(4)
+    array([[-0.6361, -0.9194,  1.5293, -0.9546]])
+    >>> rerotate_keys(at_three, -3).round(4)
+    array([[ 0.5,  1. ,  1.5, -1. ]])
     """
     keys, shift = as_floats(keys, "keys"), as_floats(delta, "delta")
     if keys.ndim != 2 or shift.ndim:
@@ -320,14 +322,16 @@ def fixed_decode() -> Callable[..., np.ndarray]:
     starts with an empty cache.
 
     Shapes: q and k (n, d_k), v (n, d_v); result (n, d_v).
-    Dtype: the floating dtype of `q`; integers give float64. The inputs are not changed.
+    Dtype: angles in float64, the result in the floating dtype of `q`; integers give float64. The
+        inputs are not changed.
     Units: positions in tokens.
     Layout: interleaved, coordinates (2i, 2i + 1) are a pair.
+    Softmax: stable, also where scores are in the thousands.
     Raises: (`decode`) ValueError when the shapes do not go together, d_k is odd or 0 (the message
         names it), or `base` not a finite number above 0.
 
-    >>> q, k = np.tile([1, 0.5, -0.5, 2], (3, 1)), np.tile([0.5, 1, 1.5, -1], (3, 1))
-    >>> fixed_decode()(q, k, np.eye(3)).round(4)
+    >>> asks, offers = np.tile([1, 0.5, -0.5, 2], (3, 1)), np.tile([0.5, 1, 1.5, -1], (3, 1))
+    >>> fixed_decode()(asks, offers, np.eye(3)).round(4)
     array([[1.    , 0.    , 0.    ],
            [0.5183, 0.4817, 0.    ],
            [0.2456, 0.391 , 0.3634]])

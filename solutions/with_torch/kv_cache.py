@@ -31,19 +31,19 @@ class CausalSelfAttention(nn.Module):
     Cache: None for a new sequence; otherwise what an earlier call returned. It is yours to design.
         A call may extend the one it is given, and the caller goes on with the one it gets.
     Dtype: floating, as the parameters are; y has the dtype of x (under autocast that of autocast
-        will do). Angles, sines and cosines are computed in float32 or better, also after the
-        module, or a parent that holds it, was cast.
+        will do). Angles, sines and cosines are computed in float32 or better, also under autocast
+        and after the module, or a parent that holds it, was cast. `x` is not changed.
     Layout: pairs may be interleaved or half; one of them throughout.
     Raises: ValueError, at construction, when `num_heads` does not divide `dim` into heads of a
         positive even width, or `base` is not a finite number above 0; in `forward`, when x is not
         (batch, seq, dim), or the cache has another batch.
 
-    >>> attention = CausalSelfAttention(dim=8, num_heads=2)
-    >>> x = torch.randn(1, 5, 8)
-    >>> whole, _ = attention(x)
-    >>> _, cache = attention(x[:, :4])
-    >>> last, cache = attention(x[:, 4:], cache)
-    >>> torch.allclose(last, whole[:, 4:], atol=1e-5)
+    >>> small = CausalSelfAttention(dim=8, num_heads=2)
+    >>> five = torch.randn(1, 5, 8)
+    >>> at_once, notes = small(five)
+    >>> start, notes = small(five[:, :4])
+    >>> last, notes = small(five[:, 4:], notes)
+    >>> torch.allclose(last, at_once[:, 4:], atol=1e-5)
     True
     """
 
