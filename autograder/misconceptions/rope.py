@@ -124,7 +124,7 @@ ROTATE_2D = (
         "rotate_2d_keeps_dtype",
         "The numbers are right, but a small floating dtype came back as float64. Cast the result "
         "to the floating dtype of the vector, as the last step.",
-        "rope-precision",
+        "ex-rotate_2d",
     ),
 )
 
@@ -236,7 +236,7 @@ ROPE_ANGLES = (
         "rope_angles_powers_of_ten",
         "The angles are those of 0, 1, 2, … whatever positions were given. Multiply by the "
         "positions themselves: they may start anywhere.",
-        "rope-code",
+        "rope-ladder",
     ),
     Misconception(
         "rope-angles-for-both-members",
@@ -244,7 +244,7 @@ ROPE_ANGLES = (
         "rope_angles_powers_of_ten",
         "Every angle is there twice, once for each member of its pair. One angle for each pair is "
         "asked for, dim/2 of them: the rotation hands it to both.",
-        "rope-code",
+        "rope-ladder",
     ),
     Misconception(
         "rope-angles-in-two-blocks",
@@ -252,7 +252,7 @@ ROPE_ANGLES = (
         "rope_angles_powers_of_ten",
         "The whole ladder is there twice, as model code for the half layout likes it. One angle "
         "for each pair is asked for, dim/2 of them, whatever the layout is.",
-        "rope-code",
+        "rope-ladder",
     ),
     Misconception(
         "rope-angles-ignore-base",
@@ -268,7 +268,7 @@ ROPE_ANGLES = (
         "rope_angles_any_shape",
         "Positions with several axes came back flattened. Keep their shape and add one axis at "
         "the end, for the pairs.",
-        "rope-code",
+        "rope-ladder",
     ),
     Misconception(
         "rope-angles-float32",
@@ -276,7 +276,7 @@ ROPE_ANGLES = (
         "rope_angles_float64",
         "The angles were computed in float32, which has no digits left for large positions. "
         "Tables are float64 here; the results are cast later, once.",
-        "rope-precision",
+        "rope-ladder",
     ),
 )
 
@@ -380,6 +380,16 @@ def apply_one_layout(
 ) -> Array:
     rope.apply_rope(x, positions, base, layout)
     return rope.apply_rope(x, positions, base)
+
+
+def apply_half_written_interleaved(
+    x: Array, positions: Array, base: float = 10000.0, layout: str = "interleaved"
+) -> Array:
+    """The half layout is read from two blocks, and its results are written to 0::2 and 1::2."""
+    rotated = rope.apply_rope(x, positions, base, layout)
+    if layout != "half":
+        return rotated
+    return rotated.reshape(*rotated.shape[:-1], 2, -1).swapaxes(-1, -2).reshape(rotated.shape)
 
 
 def apply_into_integers(
@@ -517,7 +527,7 @@ APPLY_ROPE = (
         "apply_rope_published_numbers",
         "The tokens were rotated as if they stood at 0, 1, 2, … whatever positions were given. "
         "Use the positions: a sequence may start anywhere.",
-        "rope-cache",
+        "rope-code",
     ),
     Misconception(
         "apply-rope-exponent-doubled",
@@ -552,6 +562,14 @@ APPLY_ROPE = (
         "rope-layouts",
     ),
     Misconception(
+        "apply-rope-half-written-interleaved",
+        apply_half_written_interleaved,
+        "apply_rope_half_layout",
+        "In the half layout you read each pair from two blocks, but wrote its members side by "
+        "side. They go back to the places they came from: i and i + dim/2.",
+        "rope-layouts",
+    ),
+    Misconception(
         "apply-rope-truncates-integers",
         apply_into_integers,
         "apply_rope_integers",
@@ -573,7 +591,7 @@ APPLY_ROPE = (
         "apply_rope_precise_far_out",
         "The angles went through float32, and at large positions that costs the digits that "
         "count. Keep angles, sines and cosines in float64 and cast the result once, at the end.",
-        "rope-precision",
+        "rope-code",
     ),
     Misconception(
         "apply-rope-float32-frequencies",
@@ -581,7 +599,7 @@ APPLY_ROPE = (
         "apply_rope_precise_far_out",
         "The frequencies were rounded to float32, and a large position multiplies that little "
         "error until it counts. Keep them in float64 and cast the result once, at the end.",
-        "rope-precision",
+        "rope-ladder",
     ),
     Misconception(
         "apply-rope-float32-throughout",
@@ -589,7 +607,7 @@ APPLY_ROPE = (
         "apply_rope_precise_far_out",
         "Frequencies and angles were computed in float32, as many models do. Far out, its digits "
         "run short: compute both in float64, and cast the result once, at the end.",
-        "rope-precision",
+        "rope-ladder",
     ),
     Misconception(
         "apply-rope-always-float64",
@@ -597,7 +615,7 @@ APPLY_ROPE = (
         "apply_rope_keeps_dtype",
         "The numbers are right, but a small floating dtype came back as float64, which the rest "
         "of the model then has to carry. Cast the result to the dtype of x, as the last step.",
-        "rope-precision",
+        "rope-code",
     ),
     Misconception(
         "apply-rope-angles-like-x",
@@ -605,7 +623,7 @@ APPLY_ROPE = (
         "apply_rope_precise_in_any_dtype",
         "The angles were cast to the dtype of x before sine and cosine were taken, and a small "
         "dtype cannot hold a large angle. Cast last.",
-        "rope-precision",
+        "rope-code",
     ),
     Misconception(
         "apply-rope-broadcasts-positions",
@@ -822,9 +840,10 @@ ROPE_SCORES = (
         "rope-scores-float64",
         scores_float64,
         "rope_scores_keep_float32",
-        "float32 inputs gave float64 scores: NumPy's square root of an integer is a float64, and "
-        "it spreads. Cast the scores to the dtype of q.",
-        "rope-precision",
+        "float32 inputs gave float64 scores. Somewhere on the way a float64 came in and spread: "
+        "from a rotation that does not keep the dtype of x, or from NumPy's square root of an "
+        "integer, which is a float64. Cast the scores to the dtype of q.",
+        "ex-rope_scores",
     ),
 )
 
@@ -1196,6 +1215,14 @@ def bound_real_part(distances: Array, dim: int, base: float = 10000.0) -> Array:
     return np.abs(terms(distances, dim, base).real.cumsum(axis=-1)).mean(axis=-1)
 
 
+def bound_signed(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    return terms(distances, dim, base).real.cumsum(axis=-1).mean(axis=-1)
+
+
+def bound_without_sums(distances: Array, dim: int, base: float = 10000.0) -> Array:
+    return np.abs(terms(distances, dim, base)).mean(axis=-1)
+
+
 def bound_mean_first(distances: Array, dim: int, base: float = 10000.0) -> Array:
     return np.abs(terms(distances, dim, base).cumsum(axis=-1).mean(axis=-1))
 
@@ -1281,6 +1308,14 @@ SCORE_BOUND = (
         "rope-decay",
     ),
     Misconception(
+        "score-bound-without-sums",
+        bound_without_sums,
+        "score_bound_at_zero",
+        "Nothing was added up: this is the mean length of single terms, which is 1 everywhere. "
+        "Make running sums over the pairs first.",
+        "rope-decay",
+    ),
+    Misconception(
         "score-bound-largest-sum",
         bound_of(lambda sums: np.abs(sums).max(axis=-1)),
         "score_bound_at_zero",
@@ -1357,6 +1392,14 @@ SCORE_BOUND = (
         "score_bound_dim_4",
         "Only the cosines were added. The terms are arrows in a plane: their sum has a sine part "
         "too, and its length needs both.",
+        "rope-decay",
+    ),
+    Misconception(
+        "score-bound-signed-cosines",
+        bound_signed,
+        "score_bound_dim_4",
+        "Your bound can fall below 0: only the cosines were added, and no length was taken. The "
+        "sums are arrows in a plane, and the bound is the mean of their lengths.",
         "rope-decay",
     ),
     Misconception(
@@ -1446,6 +1489,19 @@ def cache_without_dim() -> Callable[..., tuple[Array, Array]]:
 
 def cache_by_end() -> Callable[..., tuple[Array, Array]]:
     return remembering(lambda length, offset, dim, base: (offset + length, dim, base))
+
+
+def cache_without_length() -> Callable[..., tuple[Array, Array]]:
+    return remembering(lambda length, offset, dim, base: (offset, dim, base))
+
+
+def cache_of_any_offset() -> Callable[..., tuple[Array, Array]]:
+    def tables(length: int, offset: int, dim: int, base: float = 10000.0) -> tuple[Array, Array]:
+        rope.fixed_table_cache()(length, 0, dim, base)  # refuses the rest
+        angles = rope.rope_angles(np.arange(offset, offset + length), dim, base)
+        return np.cos(angles), np.sin(angles)
+
+    return tables
 
 
 def cache_from_zero() -> Callable[..., tuple[Array, Array]]:
@@ -1568,10 +1624,26 @@ FIXED_TABLE_CACHE = (
     Misconception(
         "fixed-table-cache-by-end",
         cache_by_end,
-        "fixed_table_cache_any_order",
+        "fixed_table_cache_other_length",
         "Your key holds where the rows end, but not where they begin: different pieces that end "
         "at the same position share an entry.",
         "rope-cache",
+    ),
+    Misconception(
+        "fixed-table-cache-without-length",
+        cache_without_length,
+        "fixed_table_cache_other_length",
+        "Your memory looks tables up without their length, so a longer piece from the same offset "
+        "gets too few rows and a shorter one too many. The length belongs into the key.",
+        "rope-cache",
+    ),
+    Misconception(
+        "fixed-table-cache-of-any-offset",
+        cache_of_any_offset,
+        "fixed_table_cache_refuses",
+        "A negative offset got tables. No token stands before position 0, so somebody has "
+        "miscounted: raise before you look anything up.",
+        "ex-fixed_table_cache",
     ),
     Misconception(
         "fixed-table-cache-float32",
@@ -1810,6 +1882,27 @@ def rotary_remembers_length(head_dim: int, base: float = 10000.0, layout: str = 
     return rotary(head_dim, base, layout, forward, setup)
 
 
+def rotary_whole_positions(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    return rotary(head_dim, base, layout, lambda module, right, q, k, p: right(q, k, p.long()))
+
+
+def rotary_broadcasts(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    """torch turns whatever can be broadcast."""
+    import torch
+
+    from solutions.with_torch.rope import RotaryEmbedding
+
+    RotaryEmbedding(head_dim, base, layout)  # refuses what is to be refused at once
+
+    class Broadcasting(torch.nn.Module):
+        def forward(self, q: Any, k: Any, positions: Any) -> Any:
+            per_pair = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+            angles = spread(positions.double(), per_pair)
+            return turn_by(q, angles, layout), turn_by(k, angles, layout)
+
+    return Broadcasting()
+
+
 def rotary_in_place(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
     """unsloth#5001."""
 
@@ -1973,6 +2066,22 @@ ROTARY_EMBEDDING = (
         "A second call of the same length got the angles of the first, though its positions were "
         "others. Remember nothing, or look up by the positions themselves.",
         "rope-cache",
+    ),
+    Misconception(
+        "rotary-embedding-whole-positions",
+        rotary_whole_positions,
+        "rotary_embedding_other_dtypes",
+        "Positions were made whole numbers. They may be fractions, as they are when a long text is "
+        "squeezed: keep them, in float32 at least.",
+        "rope-ladder",
+    ),
+    Misconception(
+        "rotary-embedding-broadcasts",
+        rotary_broadcasts,
+        "rotary_embedding_refuses_shapes",
+        "Positions of another shape went through, because torch broadcast them: tokens were turned "
+        "by positions that are not theirs. Compare the shapes before you compute.",
+        "ex-RotaryEmbedding",
     ),
     Misconception(
         "rotary-embedding-in-place",
