@@ -304,6 +304,45 @@ def test_stored_keys_seem_to_lie_in_the_future() -> None:
     seen = [8005 - m * slow(m + 1) / slow(8006) for m in (3000, 5000, 8000)]
     assert [round(gap, 1) for gap in seen] == [-2589.8, -773.0, -0.7]
     assert seen == sorted(seen)  # the farther back, the farther ahead
+    for dim in (4, 64, 128):
+        ladders = {n: dynamic_ntk_frequencies(dim, BASE, 2.0, 2048, n)[-1] for n in range(1, 8007)}
+        gaps = [8005 - m * ladders[m + 1] / ladders[8006] for m in range(8005)]
+        assert all(a < b < 0 for a, b in zip(gaps[2048:], gaps[2049:], strict=False))
+        # within the trained length the order is right, and the clock wrong
+        assert all(a > b for a, b in zip(gaps[:2047], gaps[1:2048], strict=True))
+        assert round(gaps[1000]) == 1187
+        assert gaps[1174] > 0 > gaps[1175]
+    assert 8005 - 1000 == 7005
+
+
+def test_longropes_attention_factor_is_smaller_than_yarns() -> None:
+    assert 131072 / LENGTH == 32
+    assert round(math.sqrt(1 + math.log(32) / math.log(LENGTH)), 4) == 1.1902
+    assert round(yarn_attention_factor(32), 4) == 1.3466
+
+
+def test_llama_3_changes_the_neighbourhood_least_and_linear_scaling_most() -> None:
+    rng = np.random.default_rng(0)
+    seen, wishes = rng.choice(LENGTH, 300, replace=False), rng.uniform(-1, 1, size=(300, 8))
+    theta = np.array([frequency(i) for i in range(64)])
+
+    def waves(gaps: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        phase = np.outer(gaps, frequencies)
+        return np.hstack([np.cos(phase), np.sin(phase)])
+
+    heads = np.linalg.lstsq(waves(seen, theta), wishes, rcond=1e-3)[0]
+    near = np.arange(16)
+    ntk = np.array([frequency(i, base=ntk_base(BASE, 4.0, DIM)) for i in range(64)])
+    change = [
+        np.sqrt(np.mean(((waves(near, new) - waves(near, theta)) @ heads) ** 2))
+        for new in (
+            theta / 4,
+            ntk,
+            yarn_frequencies(DIM, BASE, 4.0, LENGTH),
+            llama3_frequencies(DIM, BASE, 4.0, LENGTH),
+        )
+    ]
+    assert [round(c, 2) for c in change] == [0.31, 0.10, 0.09, 0.07]
 
 
 # ------------------------------------------------------------------------ check yourself

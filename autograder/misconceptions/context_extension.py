@@ -45,6 +45,26 @@ def interpolate_to_whole(positions: Array, trained_length: int, target_length: i
     return squeezed(positions, trained_length, target_length, lambda p, factor: p // factor)
 
 
+def interpolate_rounded(positions: Array, trained_length: int, target_length: int) -> Array:
+    return squeezed(
+        positions, trained_length, target_length, lambda p, factor: np.round(p / factor)
+    )
+
+
+def interpolate_by_largest(positions: Array, trained_length: int, target_length: int) -> Array:
+    """Decides by the positions at hand, not by the length of the text that they belong to."""
+
+    def change(places: Array, factor: float) -> Array:
+        return places / factor if places.max(initial=0) >= trained_length else places
+
+    return squeezed(positions, trained_length, target_length, change)
+
+
+def interpolate_keeps_integers(positions: Array, trained_length: int, target_length: int) -> Array:
+    places = right.interpolate_positions(positions, trained_length, target_length)
+    return places if target_length > trained_length else np.array(positions)
+
+
 def interpolate_whole_factor(positions: Array, trained_length: int, target_length: int) -> Array:
     return squeezed(positions, trained_length, target_length, lambda p, factor: p / (factor // 1))
 
@@ -111,6 +131,31 @@ INTERPOLATE_POSITIONS = (
         "ext-interpolation",
     ),
     Misconception(
+        "interpolate-positions-rounded",
+        interpolate_rounded,
+        "interpolate_positions_worked_example",
+        "The squeezed positions were rounded, so neighbours share one. Rotary positions may be "
+        "fractions: position 3 becomes 0.75 and stays it.",
+        "ext-interpolation",
+    ),
+    Misconception(
+        "interpolate-positions-by-the-largest",
+        interpolate_by_largest,
+        "interpolate_positions_any_lengths",
+        "You squeeze only when one of the positions at hand lies beyond the trained length. "
+        "Another piece of the same text would then stand on another scale: decide by the target "
+        "length.",
+        "ext-interpolation",
+    ),
+    Misconception(
+        "interpolate-positions-keeps-integers",
+        interpolate_keeps_integers,
+        "interpolate_positions_float64",
+        "When nothing is to be squeezed, integers came back as integers. The result is float64 on "
+        "both branches, so that callers need not ask which one was taken.",
+        "ex-interpolate_positions",
+    ),
+    Misconception(
         "interpolate-positions-only-far-ones",
         interpolate_only_far_ones,
         "interpolate_positions_worked_example",
@@ -154,7 +199,8 @@ INTERPOLATE_POSITIONS = (
         "interpolate-positions-any-lengths",
         interpolate_any_lengths,
         "interpolate_positions_refuses_lengths",
-        "A length below zero got an answer. No text is that long, so raise before you divide.",
+        "A length of zero or below got an answer. No text is that long, so raise before "
+        "you divide.",
         "ex-interpolate_positions",
     ),
     Misconception(
@@ -197,6 +243,19 @@ def ntk_exponent_of_pairs(base: float, factor: float, dim: int) -> float:
 def ntk_base_in_the_power(base: float, factor: float, dim: int) -> float:
     right.ntk_base(base, factor, dim)
     return (base * factor) ** (dim / (dim - 2))
+
+
+def ntk_brackets_lost(base: float, factor: float, dim: int) -> float:
+    """dim / dim - 2 without its brackets is −1."""
+    right.ntk_base(base, factor, dim)
+    return base * factor ** (dim / dim - 2)
+
+
+def ntk_pairs_less_two(base: float, factor: float, dim: int) -> float:
+    """half/(half − 2), where the formula counts coordinates. At dim 4 it divides by zero."""
+    right.ntk_base(base, factor, dim)
+    half = dim / 2
+    return base * factor ** (half / (half - 2))
 
 
 def ntk_whole_exponent(base: float, factor: float, dim: int) -> float:
@@ -252,6 +311,22 @@ NTK_BASE = (
         "ntk_base_published_number",
         "The old base was raised to the power too. Only the factor is: with a factor of 1 the "
         "base must not change.",
+        "ext-ntk",
+    ),
+    Misconception(
+        "ntk-base-brackets-lost",
+        ntk_brackets_lost,
+        "ntk_base_published_number",
+        "Your base is divided by the factor: dim / dim - 2 is 1 − 2. The difference dim − 2 needs "
+        "brackets to be the denominator.",
+        "ext-ntk",
+    ),
+    Misconception(
+        "ntk-base-counts-pairs",
+        ntk_pairs_less_two,
+        "ntk_base_published_number",
+        "Your exponent counts pairs above and below, but takes two away: with pairs it is one, "
+        "since the slowest pair is one pair short of the end. In coordinates: dim/(dim − 2).",
         "ext-ntk",
     ),
     Misconception(
@@ -316,7 +391,16 @@ def dynamic(stretch: Callable[[float, float], float]) -> Callable[..., Array]:
 dynamic_fixed_factor = dynamic(lambda factor, longer: factor)
 dynamic_length_alone = dynamic(lambda factor, longer: longer)
 dynamic_without_subtraction = dynamic(lambda factor, longer: factor * longer)
-dynamic_subtracts_factor = dynamic(lambda factor, longer: factor * longer - factor + 2)
+dynamic_brackets_lost = dynamic(lambda factor, longer: factor * longer - factor - 1)
+dynamic_multiplies_all = dynamic(lambda factor, longer: factor * (longer - (factor - 1)))
+dynamic_whole_multiples = dynamic(lambda factor, longer: factor * (longer // 1) - (factor - 1))
+
+
+def dynamic_exponent_halved(
+    dim: int, base: float, factor: float, original_length: int, sequence_length: int
+) -> Array:
+    known = right.dynamic_ntk_frequencies(dim, base, factor, original_length, sequence_length)
+    return np.sqrt(known)  # base^(−i/dim), on whatever base it is
 
 
 def dynamic_without_exponent(
@@ -384,6 +468,26 @@ def dynamic_that_remembers() -> Callable[..., Array]:
     return frequencies
 
 
+def dynamic_longest_of_all() -> Callable[..., Array]:
+    """transformers#27033 as the chapter tells it: one length is kept for all models.
+
+    Students meet it in a program that has asked for 4096 tokens of the published model, and for
+    nothing else: so it begins with that length, and anew whenever that model is asked for.
+    """
+    model, known = (64, 10_000.0, 2048), 4096
+    longest = [known]
+
+    def frequencies(
+        dim: int, base: float, factor: float, original_length: int, sequence_length: int
+    ) -> Array:
+        right.dynamic_ntk_frequencies(dim, base, factor, original_length, sequence_length)
+        before = known if (dim, base, original_length) == model else longest.pop()
+        longest[:] = [max(sequence_length, before)]
+        return right.dynamic_ntk_frequencies(dim, base, factor, original_length, longest[0])
+
+    return frequencies
+
+
 def dynamic_of_a_single_pair(
     dim: int, base: float, factor: float, original_length: int, sequence_length: int
 ) -> Array:
@@ -429,12 +533,36 @@ DYNAMIC_NTK_FREQUENCIES = (
         "ext-dynamic",
     ),
     Misconception(
-        "dynamic-ntk-subtraction-off-by-two",
-        dynamic_subtracts_factor,
+        "dynamic-ntk-brackets-lost",
+        dynamic_brackets_lost,
         "dynamic_ntk_frequencies_published_numbers",
-        "The bracket around factor − 1 is lost or its sign has changed. At the trained length the "
-        "stretch must be exactly 1: factor − (factor − 1).",
+        "The brackets around factor − 1 are lost, so 1 is taken away where it is to be added. At "
+        "the trained length the stretch must be exactly 1: factor − (factor − 1).",
         "ext-dynamic",
+    ),
+    Misconception(
+        "dynamic-ntk-factor-times-all",
+        dynamic_multiplies_all,
+        "dynamic_ntk_frequencies_published_numbers",
+        "The factor multiplies the subtraction too. It belongs to length/L alone: first multiply, "
+        "then take factor − 1 away.",
+        "ext-dynamic",
+    ),
+    Misconception(
+        "dynamic-ntk-whole-multiples",
+        dynamic_whole_multiples,
+        "dynamic_ntk_frequencies_long_texts",
+        "The length counts only in whole multiples of the trained one, so the base grows in jumps. "
+        "Divide with /, not with //.",
+        "ext-dynamic",
+    ),
+    Misconception(
+        "dynamic-ntk-exponent-halved",
+        dynamic_exponent_halved,
+        "dynamic_ntk_frequencies_published_numbers",
+        "Your ladder has the exponent i/dim, so it ends half-way. Pair i counts two coordinates: "
+        "base^(−2i/dim).",
+        "ext-breaks",
     ),
     Misconception(
         "dynamic-ntk-without-exponent",
@@ -482,12 +610,20 @@ DYNAMIC_NTK_FREQUENCIES = (
         "dynamic_ntk_frequencies_no_memory",
         "After a long text a shorter one still got the long one's ladder. The frequencies depend "
         "on the arguments of this call alone, so keep nothing between calls.",
-        "ext-decode",
+        "ext-dynamic",
+    ),
+    Misconception(
+        "dynamic-ntk-remembers-longest-of-all",
+        dynamic_longest_of_all(),
+        "dynamic_ntk_frequencies_short_texts",
+        "The length of an earlier, longer text was used for a shorter one, even of another model. "
+        "A global keeps it between calls: use the arguments of this call alone.",
+        "ext-dynamic",
     ),
     Misconception(
         "dynamic-ntk-of-a-single-pair",
         dynamic_of_a_single_pair,
-        "dynamic_ntk_frequencies_single_pair",
+        "dynamic_ntk_frequencies_refuses",
         "With dim 2 a long text got the plain ladder, as if all were well. Its one pair cannot be "
         "slowed through the base: raise a ValueError.",
         "ext-dynamic",
@@ -566,6 +702,14 @@ yarn_wavelengths = yarn_with(lambda plain, r, factor: plain / ((1 - r) + r * fac
 yarn_geometric = yarn_with(lambda plain, r, factor: plain / factor**r)
 yarn_divides_all = yarn_with(lambda plain, r, factor: plain / factor)
 yarn_multiplies = yarn_with(lambda plain, r, factor: (1 - r) * plain + r * plain * factor)
+yarn_attention_in_frequencies = yarn_with(
+    lambda plain, r, factor: (
+        ((1 - r) * plain + r * plain / factor) * (0.1 * math.log(max(factor, 1)) + 1)
+    )
+)
+yarn_exponent_halved = yarn_with(
+    lambda plain, r, factor: (1 - r) * np.sqrt(plain) + r * np.sqrt(plain) / factor
+)
 yarn_halves = yarn_with(lambda plain, r, factor: plain / np.where(r > 0.5, factor, 1))
 
 
@@ -586,6 +730,70 @@ def yarn_on_the_ntk_base(
     divided = ramp(dim // 2, *ramp_of(dim, base, original_length, beta_fast, beta_slow, truncate))
     kept = ladder(dim, right.ntk_base(base, factor, dim))
     return (1 - divided) * kept + divided * ladder(dim, base) / factor
+
+
+def yarn_both_on_the_ntk_base(
+    dim: int,
+    base: float,
+    factor: float,
+    original_length: int,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+    truncate: bool = True,
+) -> Array:
+    inputs = (dim, base, factor, original_length, beta_fast, beta_slow, truncate)
+    known = right.yarn_frequencies(*inputs)
+    if dim == 2:
+        return known
+    divided = ramp(dim // 2, *ramp_of(dim, base, original_length, beta_fast, beta_slow, truncate))
+    wider = ladder(dim, right.ntk_base(base, factor, dim))
+    return (1 - divided) * wider + divided * wider / factor
+
+
+def yarn_stretched_length(
+    dim: int,
+    base: float,
+    factor: float,
+    original_length: int,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+    truncate: bool = True,
+) -> Array:
+    """The length of the stretched text in the place of the trained one."""
+    right.yarn_frequencies(dim, base, factor, original_length, beta_fast, beta_slow, truncate)
+    ends = ramp_of(dim, base, original_length * factor, beta_fast, beta_slow, truncate)  # type: ignore[arg-type]
+    divided, plain = ramp(dim // 2, *ends), ladder(dim, base)
+    return (1 - divided) * plain + divided * plain / factor
+
+
+def yarn_without_clip(
+    dim: int,
+    base: float,
+    factor: float,
+    original_length: int,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+    truncate: bool = True,
+) -> Array:
+    right.yarn_frequencies(dim, base, factor, original_length, beta_fast, beta_slow, truncate)
+    low, high = ramp_of(dim, base, original_length, beta_fast, beta_slow, truncate)
+    divided, plain = (np.arange(dim // 2) - low) / (high - low), ladder(dim, base)
+    return (1 - divided) * plain + divided * plain / factor
+
+
+def yarn_ramp_over_coordinates(
+    dim: int,
+    base: float,
+    factor: float,
+    original_length: int,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+    truncate: bool = True,
+) -> Array:
+    right.yarn_frequencies(dim, base, factor, original_length, beta_fast, beta_slow, truncate)
+    low, high = ramp_of(dim, base, original_length, beta_fast, beta_slow, truncate)
+    divided, plain = ramp(dim, low, high)[::2], ladder(dim, base)
+    return (1 - divided) * plain + divided * plain / factor
 
 
 def yarn_factor_in_the_power(
@@ -625,6 +833,86 @@ def ends_in_coordinates(
 ) -> tuple[float, float]:
     low, high = ramp_of(dim, base, length, fast, slow, truncate)
     return 2 * low, 2 * high
+
+
+def ends_from(
+    low: float,
+    high: float,
+    dim: int,
+    truncate: bool,
+    below: Any = math.floor,
+    above: Any = math.ceil,
+) -> tuple[float, float]:
+    """The ends as they are used, from those of the formula."""
+    if truncate:
+        low, high = below(low), above(high)
+    low, high = max(low, 0), min(high, dim - 1)
+    return low, high + 0.001 if low == high else high
+
+
+def ends_rounded_by(below: Any, above: Any) -> Callable[..., tuple[float, float]]:
+    def ends(
+        dim: int, base: float, length: int, fast: float, slow: float, truncate: bool
+    ) -> tuple[float, float]:
+        low, high = pair_of(fast, dim, base, length), pair_of(slow, dim, base, length)
+        return ends_from(low, high, dim, truncate, below, above)
+
+    return ends
+
+
+def ends_of_turns(change: Callable[[float], float]) -> Callable[..., tuple[float, float]]:
+    """The ends of other turns: change(beta)."""
+
+    def ends(
+        dim: int, base: float, length: int, fast: float, slow: float, truncate: bool
+    ) -> tuple[float, float]:
+        low, high = (pair_of(change(beta), dim, base, length) for beta in (fast, slow))
+        return ends_from(low, high, dim, truncate)
+
+    return ends
+
+
+def ends_of_swapped_betas(
+    dim: int, base: float, length: int, fast: float, slow: float, truncate: bool
+) -> tuple[float, float]:
+    return ends_from(
+        pair_of(slow, dim, base, length), pair_of(fast, dim, base, length), dim, truncate
+    )
+
+
+def ends_two_missing(
+    dim: int, base: float, length: int, fast: float, slow: float, truncate: bool
+) -> tuple[float, float]:
+    """ln base below, where 2·ln base belongs."""
+    low, high = pair_of(fast, dim, base, length), pair_of(slow, dim, base, length)
+    return ends_from(2 * low, 2 * high, dim, truncate)
+
+
+def ends_without_lower_limit(
+    dim: int, base: float, length: int, fast: float, slow: float, truncate: bool
+) -> tuple[float, float]:
+    low, high = pair_of(fast, dim, base, length), pair_of(slow, dim, base, length)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    high = min(high, dim - 1)
+    return low, high + 0.001 if low == high else high
+
+
+def ends_without_upper_limit(
+    dim: int, base: float, length: int, fast: float, slow: float, truncate: bool
+) -> tuple[float, float]:
+    low, high = pair_of(fast, dim, base, length), pair_of(slow, dim, base, length)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low = max(low, 0)
+    return low, high + 0.001 if low == high else high
+
+
+def ends_left_equal(
+    dim: int, base: float, length: int, fast: float, slow: float, truncate: bool
+) -> tuple[float, float]:
+    low, high = ramp_of(dim, base, length, fast, slow, truncate)
+    return low, low if high - low < 0.002 else high
 
 
 def ends_without_two_pi(
@@ -792,8 +1080,8 @@ YARN_FREQUENCIES = (
         "yarn-ramp-in-turns",
         yarn_ramp_in_turns,
         "yarn_frequencies_published_numbers",
-        "Your ramp is linear in the number of turns. The paper writes it so, and Llama 3 does it, "
-        "but YaRN's code and the models made with it are linear in the pair index.",
+        "Your ramp is linear in the number of turns. The paper writes it so, but YaRN's code and "
+        "the models made with it are linear in the pair index.",
         "ext-yarn",
     ),
     Misconception(
@@ -829,6 +1117,102 @@ YARN_FREQUENCIES = (
         "ext-yarn",
     ),
     Misconception(
+        "yarn-ends-rounded-to-nearest",
+        yarn_with(ends=ends_rounded_by(round, round)),
+        "yarn_frequencies_published_numbers",
+        "The ends of the ramp were rounded to the nearest pair. Rounding goes outwards: floor for "
+        "the low end, ceil for the high one.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-ends-rounded-inwards",
+        yarn_with(ends=ends_rounded_by(math.ceil, math.floor)),
+        "yarn_frequencies_published_numbers",
+        "The ends of the ramp were rounded towards each other. Rounding goes outwards: floor for "
+        "the low end, ceil for the high one.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-betas-swapped",
+        yarn_with(ends=ends_of_swapped_betas),
+        "yarn_frequencies_published_numbers",
+        "The betas have changed places, so your ramp runs backwards. Many turns, beta_fast, belong "
+        "to the low end: fast pairs come first.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-beta-in-the-numerator",
+        yarn_with(ends=ends_of_turns(lambda beta: 1 / beta)),
+        "yarn_frequencies_published_numbers",
+        "β stands above the line in your logarithm. The more turns a pair makes, the smaller its "
+        "index: L/(2π·β).",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-brackets-lost",
+        yarn_with(ends=ends_of_turns(lambda beta: 1 / (math.pi**2 * beta))),
+        "yarn_frequencies_published_numbers",
+        "The brackets of 2π·β are lost: Python reads L / 2 * pi * beta from left to right, which "
+        "multiplies by π and β. Put the whole denominator in brackets.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-two-missing",
+        yarn_with(ends=ends_two_missing),
+        "yarn_frequencies_published_numbers",
+        "Your ends are twice what they should be, as if the 2 in 2·ln base were missing: so they "
+        "count coordinates, and the ramp counts pairs.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-ramp-over-coordinates",
+        yarn_ramp_over_coordinates,
+        "yarn_frequencies_published_numbers",
+        "The index of your ramp goes up in twos, 0, 2, 4, …, and so counts coordinates. The ends "
+        "count pairs: let it go up in ones.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-without-clip",
+        yarn_without_clip,
+        "yarn_frequencies_published_numbers",
+        "Your ramp goes on beyond its ends: below low it is negative, above high it exceeds 1. "
+        "Clip it to 0 … 1.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-stretched-length",
+        yarn_stretched_length,
+        "yarn_frequencies_published_numbers",
+        "Your ends are those of the stretched text, the trained length times the factor. What "
+        "counts is how many turns a pair made in training.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-both-parts-on-ntk-base",
+        yarn_both_on_the_ntk_base,
+        "yarn_frequencies_published_numbers",
+        "Both parts stand on the enlarged base of NTK scaling, so slow pairs are slowed twice. "
+        "YaRN keeps and divides the plain ladder.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-attention-factor-in-frequencies",
+        yarn_attention_in_frequencies,
+        "yarn_frequencies_published_numbers",
+        "All frequencies carry the factor 0.1·ln s + 1. That number makes vectors longer and is no "
+        "matter of how fast they turn: leave it out here.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-exponent-halved",
+        yarn_exponent_halved,
+        "yarn_frequencies_published_numbers",
+        "Your ladder has the exponent i/dim, so it ends half-way. Pair i counts two coordinates: "
+        "base^(−2i/dim).",
+        "ext-breaks",
+    ),
+    Misconception(
         "yarn-ignores-betas",
         yarn_with(ends=ends_of_betas_alone),
         "yarn_frequencies_other_arguments",
@@ -838,7 +1222,7 @@ YARN_FREQUENCIES = (
     Misconception(
         "yarn-ignores-trained-length",
         yarn_with(ends=ends_of_default_length),
-        "yarn_frequencies_other_arguments",
+        "yarn_frequencies_published_numbers",
         "Your ramp is where 2048 trained tokens would put it. The turns a pair has made depend on "
         "the trained length that was passed in.",
         "ext-yarn",
@@ -868,12 +1252,36 @@ YARN_FREQUENCIES = (
         "ext-yarn",
     ),
     Misconception(
+        "yarn-without-lower-limit",
+        yarn_with(ends=ends_without_lower_limit),
+        "yarn_frequencies_clamped_ends",
+        "The low end of the ramp may fall below 0, when no pair made enough turns in training. "
+        "Then the ramp starts at pair 0, which is kept.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "yarn-without-upper-limit",
+        yarn_with(ends=ends_without_upper_limit),
+        "yarn_frequencies_clamped_ends",
+        "The high end of the ramp may rise above dim − 1, when even the slowest pair made many "
+        "turns in training. It is limited to dim − 1.",
+        "ext-yarn",
+    ),
+    Misconception(
         "yarn-odd-widths",
         yarn_odd_widths,
         "yarn_frequencies_refuses_dim",
         "A width without pairs got a ladder. An odd or empty dim is a mistake of the caller's: "
         "raise a ValueError that names it.",
         "ex-yarn_frequencies",
+    ),
+    Misconception(
+        "yarn-equal-ends-left-equal",
+        yarn_with(ends=ends_left_equal),
+        "yarn_frequencies_equal_ends",
+        "With equal ends the ramp is 0/0 at the pair that stands there. Raise the high end by "
+        "0.001 when both are equal, after the limits.",
+        "ext-yarn",
     ),
     Misconception(
         "yarn-equal-ends-a-pair-apart",
@@ -911,6 +1319,10 @@ def attention(number: Callable[[float], float]) -> Callable[[float], float]:
         return known if factor <= 1 else number(factor)
 
     return attention_factor
+
+
+def attention_any_factor(factor: float) -> float:
+    return right.yarn_attention_factor(factor) if factor > 0 else 1.0
 
 
 def attention_below_one(factor: float) -> float:
@@ -962,6 +1374,45 @@ YARN_ATTENTION_FACTOR = (
         "ext-attention-factor",
     ),
     Misconception(
+        "yarn-attention-upside-down",
+        attention(lambda s: 1 / (0.1 * math.log(s) + 1)),
+        "yarn_attention_factor_published_number",
+        "This is √t, below 1, and makes attention flatter. The formula gives √(1/t), and cosines "
+        "and sines are multiplied by it: above 1.",
+        "ext-attention-factor",
+    ),
+    Misconception(
+        "yarn-attention-without-one",
+        attention(lambda s: 0.1 * math.log(s)),
+        "yarn_attention_factor_published_number",
+        "The + 1 is missing. A factor just above 1 stretches next to nothing, so the number must "
+        "be next to 1, not to 0.",
+        "ext-attention-factor",
+    ),
+    Misconception(
+        "yarn-attention-without-tenth",
+        attention(lambda s: math.log(s) + 1),
+        "yarn_attention_factor_published_number",
+        "The 0.1 before the logarithm is missing, so scores would grow far too much.",
+        "ext-attention-factor",
+    ),
+    Misconception(
+        "yarn-attention-log-of-one-more",
+        attention(lambda s: 0.1 * math.log(s + 1) + 1),
+        "yarn_attention_factor_published_number",
+        "The 1 slipped into the logarithm as well. It is ln s, which is 0 when nothing is "
+        "stretched.",
+        "ext-attention-factor",
+    ),
+    Misconception(
+        "yarn-attention-any-factor",
+        attention_any_factor,
+        "yarn_attention_factor_refuses",
+        "A factor of zero or less got the number 1. It is no factor at all: raise, before you ask "
+        "whether anything is stretched.",
+        "ex-yarn_attention_factor",
+    ),
+    Misconception(
         "yarn-attention-below-one",
         attention_below_one,
         "yarn_attention_factor_nothing_stretched",
@@ -1007,7 +1458,8 @@ def llama3_with(
         right.llama3_frequencies(dim, base, factor, original_length, *limits)
         plain = ladder(dim, base)
         turns = original_length * plain / (2 * math.pi)
-        share = (kept or smooth)(turns, *limits)
+        with np.errstate(all="ignore"):  # equal limits
+            share = (kept or smooth)(turns, *limits)
         if blend is not None:
             return blend(plain, share, factor)
         return (1 - share) * plain / factor + share * plain
@@ -1041,6 +1493,8 @@ llama3_bands_swapped = llama3_with(lambda turns, low, high: 1 - smooth(turns, lo
 llama3_between_divided = llama3_with(lambda turns, low, high: (turns >= high) * 1.0)
 llama3_between_kept = llama3_with(lambda turns, low, high: (turns > low) * 1.0)
 llama3_without_two_pi = llama3_with(lambda turns, low, high: smooth(2 * np.pi * turns, low, high))
+llama3_brackets_lost = llama3_with(lambda turns, low, high: smooth(np.pi**2 * turns, low, high))
+llama3_without_clip = llama3_with(lambda turns, low, high: (turns - low) / (high - low or 1e-9))
 llama3_default_limits = llama3_with(lambda turns, low, high: smooth(turns, 1.0, 4.0))
 llama3_unscaled = llama3_with(blend=lambda plain, share, factor: plain)
 llama3_wavelengths = llama3_with(
@@ -1061,6 +1515,36 @@ def llama3_own_length(
     limits = (low_freq_factor, high_freq_factor)
     right.llama3_frequencies(dim, base, factor, original_length, *limits)
     return right.llama3_frequencies(dim, base, factor, 8192, *limits)
+
+
+def llama3_wavelength_alone(
+    dim: int,
+    base: float,
+    factor: float,
+    original_length: int,
+    low_freq_factor: float = 1.0,
+    high_freq_factor: float = 4.0,
+) -> Array:
+    """λ itself is compared with the limits, where L/λ belongs."""
+    limits = (low_freq_factor, high_freq_factor)
+    right.llama3_frequencies(dim, base, factor, original_length, *limits)
+    plain = ladder(dim, base)
+    with np.errstate(all="ignore"):
+        share = smooth(2 * np.pi / plain, *limits)
+    return (1 - share) * plain / factor + share * plain
+
+
+def llama3_stretched_length(
+    dim: int,
+    base: float,
+    factor: float,
+    original_length: int,
+    low_freq_factor: float = 1.0,
+    high_freq_factor: float = 4.0,
+) -> Array:
+    limits = (low_freq_factor, high_freq_factor)
+    right.llama3_frequencies(dim, base, factor, original_length, *limits)
+    return right.llama3_frequencies(dim, base, factor, original_length * factor, *limits)  # type: ignore[arg-type]
 
 
 def llama3_odd_widths(
@@ -1170,6 +1654,38 @@ LLAMA3_FREQUENCIES = (
         "ext-llama3",
     ),
     Misconception(
+        "llama3-wavelength-for-turns",
+        llama3_wavelength_alone,
+        "llama3_frequencies_published_numbers",
+        "The limits were compared with the wavelength itself. They count turns over the trained "
+        "length: L divided by the wavelength.",
+        "ext-llama3",
+    ),
+    Misconception(
+        "llama3-brackets-lost",
+        llama3_brackets_lost,
+        "llama3_frequencies_published_numbers",
+        "The brackets of 2π are lost: Python reads L / 2 * pi from left to right, which multiplies "
+        "by π. Your pairs seem to turn almost ten times as often as they do.",
+        "ext-llama3",
+    ),
+    Misconception(
+        "llama3-without-clip",
+        llama3_without_clip,
+        "llama3_frequencies_published_numbers",
+        "Your weight leaves the range 0 … 1 outside the limits, so fast pairs become faster still. "
+        "Clip it: beyond the limits pairs are kept or divided, and nothing else.",
+        "ext-llama3",
+    ),
+    Misconception(
+        "llama3-stretched-length",
+        llama3_stretched_length,
+        "llama3_frequencies_published_numbers",
+        "Your bands are those of the stretched text, the trained length times the factor. What "
+        "counts is how many turns a pair made in training.",
+        "ext-llama3",
+    ),
+    Misconception(
         "llama3-blends-wavelengths",
         llama3_wavelengths,
         "llama3_frequencies_published_numbers",
@@ -1276,6 +1792,20 @@ longrope_always_long = longrope_with(lambda short, long, original, n: long)
 longrope_always_short = longrope_with(lambda short, long, original, n: short)
 
 
+def longrope_factor_in_the_power(
+    dim: int,
+    base: float,
+    short_factors: Array,
+    long_factors: Array,
+    original_length: int,
+    sequence_length: int,
+) -> Array:
+    sets, lengths = (short_factors, long_factors), (original_length, sequence_length)
+    right.longrope_frequencies(dim, base, *sets, *lengths)
+    factors = short_factors if sequence_length <= original_length else long_factors
+    return (base * np.asarray(factors, np.float64)) ** (-2 * np.arange(dim // 2) / dim)
+
+
 def longrope_that_stays_long() -> Callable[..., Array]:
     """A server that has seen one long text goes on with the long set for that model."""
     longest: dict[Any, int] = {}
@@ -1379,6 +1909,14 @@ LONGROPE_FREQUENCIES = (
         "ext-longrope",
     ),
     Misconception(
+        "longrope-factor-in-the-power",
+        longrope_factor_in_the_power,
+        "longrope_frequencies_worked_example",
+        "The factors stand inside the power, where each enlarges the base of its pair. The "
+        "frequency itself is divided: the first pair's too, which no base can change.",
+        "ext-longrope",
+    ),
+    Misconception(
         "longrope-mean-factor",
         longrope_mean_factor,
         "longrope_frequencies_worked_example",
@@ -1440,7 +1978,7 @@ LONGROPE_FREQUENCIES = (
         "longrope_frequencies_other_arguments",
         "After a long text a short one still got the long set. The choice depends on this call "
         "alone, so keep nothing between calls.",
-        "ext-decode",
+        "ext-longrope",
     ),
     Misconception(
         "longrope-any-sets",
@@ -1570,6 +2108,44 @@ def ramp_in_place() -> Callable[..., Array]:
     return blend
 
 
+def ramp_only_weights_swapped() -> Callable[..., Array]:
+    """The chapter's faulty blend with its two weights exchanged, and nothing else."""
+
+    def blend(frequencies: Array, factor: float, low: float, high: float) -> Array:
+        frequencies = np.asarray(frequencies)
+        divided = ramp(len(frequencies), low, high)
+        with np.errstate(all="ignore"):
+            return frequencies / np.float64(factor) * divided + frequencies * (1 - divided)
+
+    return blend
+
+
+def ramp_equal_ends_left() -> Callable[..., Array]:
+    def blend(frequencies: Array, factor: float, low: float, high: float) -> Array:
+        known = right.fixed_yarn_ramp()(frequencies, factor, low, high)
+        divided = ramp(len(known), low, high)
+        return np.where(np.isnan(divided), np.nan, known).astype(known.dtype)
+
+    return blend
+
+
+def ramp_without_clip() -> Callable[..., Array]:
+    def blend(frequencies: Array, factor: float, low: float, high: float) -> Array:
+        known = right.fixed_yarn_ramp()(frequencies, factor, low, high)
+        high = high + 0.001 if low == high else high
+        divided = (np.arange(len(known)) - low) / (high - low)
+        return weighted(np.asarray(frequencies, np.float64), divided, factor).astype(known.dtype)
+
+    return blend
+
+
+def ramp_any_factor() -> Callable[..., Array]:
+    def blend(frequencies: Array, factor: float, low: float, high: float) -> Array:
+        return right.fixed_yarn_ramp()(frequencies, abs(factor) or 1.0, low, high)
+
+    return blend
+
+
 def ramp_sorts_ends() -> Callable[..., Array]:
     def blend(frequencies: Array, factor: float, low: float, high: float) -> Array:
         return right.fixed_yarn_ramp()(frequencies, factor, min(low, high), max(low, high))
@@ -1646,6 +2222,37 @@ FIXED_YARN_RAMP = (
         "The ramp is a smooth curve that is right only in the middle. YaRN's is a straight line: "
         "equal steps from pair to pair.",
         "ext-yarn",
+    ),
+    Misconception(
+        "fixed-yarn-ramp-without-clip",
+        ramp_without_clip,
+        "fixed_yarn_ramp_worked_example",
+        "Your ramp goes on beyond its ends: below low it is negative, above high it exceeds 1. "
+        "Clip it to 0 … 1.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "fixed-yarn-ramp-only-weights-swapped",
+        ramp_only_weights_swapped,
+        "fixed_yarn_ramp_equal_ends",
+        "The weights are right now. What remains is around them: equal ends divide zero by zero, "
+        "float32 must come back as float32, and bad factors and crossed ends are to be refused.",
+        "ex-fixed_yarn_ramp",
+    ),
+    Misconception(
+        "fixed-yarn-ramp-equal-ends-left-equal",
+        ramp_equal_ends_left,
+        "fixed_yarn_ramp_equal_ends",
+        "With equal ends the ramp is 0/0 at the pair that stands there. Raise the high end by "
+        "0.001, and that pair is kept.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "fixed-yarn-ramp-any-factor",
+        ramp_any_factor,
+        "fixed_yarn_ramp_refuses",
+        "A factor of zero or less got an answer. A text cannot be stretched by it: raise.",
+        "ex-fixed_yarn_ramp",
     ),
     Misconception(
         "fixed-yarn-ramp-step-too-early",
@@ -1866,6 +2473,67 @@ def scaled_default_length(module: Any, right: Any, q: Any, k: Any, positions: An
     return sibling(right, original_length=2048)(q, k, positions)
 
 
+def scaled_default_base(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+    return sibling(right, base=10_000.0)(q, k, positions)
+
+
+def scaled_default_length_of(scaling: str) -> Callable[..., Any]:
+    """2048 tokens under this scaling, the length that was given under the others."""
+
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        length = 2048 if right.scaling == scaling else right.original_length
+        return sibling(right, original_length=length)(q, k, positions)
+
+    return forward
+
+
+def scaled_attention_on_keys(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+    turned_q, turned_k = right(q, k, positions)
+    return (turned_q.double() / sharpness(right)).to(q.dtype), turned_k
+
+
+def scaled_attention_root(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+    turned = right(q, k, positions)
+    return tuple((x.double() / math.sqrt(sharpness(right))).to(x.dtype) for x in turned)
+
+
+def scaled_by_tables(change: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
+    """A forward with change(cos, sin, strength) → the tables that x and its turned self meet."""
+
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        from solutions.with_torch.rope import rotate_pairs
+
+        angles = spread(positions.double(), per_pair(right).double())
+        cos, sin = change(angles.cos(), angles.sin(), sharpness(right))
+        return rotate_pairs(q, cos, sin, "half"), rotate_pairs(k, cos, sin, "half")
+
+    return forward
+
+
+def scaled_half_turned(minus: int, repeat: bool) -> Callable[..., Any]:
+    """x·cos + turned(x)·sin, with a sign for the half that comes first and other tables."""
+
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        import torch
+
+        angles = spread(positions.double(), per_pair(right).double())
+        angles = angles.repeat_interleave(2, -1) if repeat else torch.cat([angles, angles], dim=-1)
+        cos, sin = sharpness(right) * angles.cos(), sharpness(right) * angles.sin()
+
+        def turned(x: Any) -> Any:
+            first, second = x.double().chunk(2, dim=-1)
+            other = torch.cat([minus * second, first], dim=-1)
+            return (x.double() * cos + other * sin).to(x.dtype)
+
+        return turned(q), turned(k)
+
+    return forward
+
+
+def scaled_integer_positions(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+    return right(q, k, positions.long())
+
+
 def scaled_rows_on_heads(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
     """Without an axis for the heads, (batch, seq) lines up with (heads, seq)."""
     angles = positions[..., None].double() * per_pair(right).double()
@@ -2008,6 +2676,52 @@ SCALED_ROTARY_EMBEDDING = (
         "ext-module",
     ),
     Misconception(
+        "scaled-rotary-half-without-minus",
+        stretched(scaled_half_turned(1, False)),
+        "scaled_rotary_embedding_unscaled",
+        "The turned half has no minus sign, so pairs are stretched and not rotated. The second "
+        "half comes to the front with a minus, the first to the back without.",
+        "ext-module",
+    ),
+    Misconception(
+        "scaled-rotary-tables-of-other-layout",
+        stretched(scaled_half_turned(-1, True)),
+        "scaled_rotary_embedding_unscaled",
+        "You exchange halves, but your cosines and sines repeat each angle for neighbours, as the "
+        "interleaved layout wants them. For halves the whole ladder is repeated as a block.",
+        "ext-module",
+    ),
+    Misconception(
+        "scaled-rotary-default-linear",
+        stretched(lambda module, right, *inputs: right(*inputs), default="linear"),
+        "scaled_rotary_embedding_yarn",
+        "Without a scaling your module is another one than YaRN's. The default is yarn.",
+        "ext-module",
+    ),
+    Misconception(
+        "scaled-rotary-ignores-base",
+        stretched(scaled_default_base),
+        "scaled_rotary_embedding_llama3",
+        "The base given at construction changes nothing: every module turns as with base 10000.",
+        "ext-module",
+    ),
+    Misconception(
+        "scaled-rotary-yarn-of-2048",
+        stretched(scaled_default_length_of("yarn")),
+        "scaled_rotary_embedding_yarn",
+        "Under yarn the ramp is where 2048 trained tokens would put it, whatever original_length "
+        "was given. Hand it on.",
+        "ext-yarn",
+    ),
+    Misconception(
+        "scaled-rotary-llama3-of-2048",
+        stretched(scaled_default_length_of("llama3")),
+        "scaled_rotary_embedding_llama3",
+        "Under llama3 the bands are those of 2048 trained tokens, whatever original_length was "
+        "given. Hand it on.",
+        "ext-llama3",
+    ),
+    Misconception(
         "scaled-rotary-whole-positions",
         stretched(scaled_whole_positions),
         "scaled_rotary_embedding_linear",
@@ -2064,6 +2778,38 @@ SCALED_ROTARY_EMBEDDING = (
         "ext-attention-factor",
     ),
     Misconception(
+        "scaled-rotary-attention-factor-on-keys",
+        stretched(scaled_attention_on_keys),
+        "scaled_rotary_embedding_yarn",
+        "Only the keys carry the attention factor. Cosines and sines are multiplied, and both "
+        "queries and keys are rotated with them.",
+        "ext-attention-factor",
+    ),
+    Misconception(
+        "scaled-rotary-attention-factor-on-cosines",
+        stretched(scaled_by_tables(lambda cos, sin, strength: (strength * cos, sin))),
+        "scaled_rotary_embedding_yarn",
+        "Only the cosines carry the attention factor, so pairs change their direction with their "
+        "length. Multiply cosines and sines.",
+        "ext-attention-factor",
+    ),
+    Misconception(
+        "scaled-rotary-attention-factor-on-sines",
+        stretched(scaled_by_tables(lambda cos, sin, strength: (cos, strength * sin))),
+        "scaled_rotary_embedding_yarn",
+        "Only the sines carry the attention factor, so pairs change their direction with their "
+        "length. Multiply cosines and sines.",
+        "ext-attention-factor",
+    ),
+    Misconception(
+        "scaled-rotary-attention-factor-root",
+        stretched(scaled_attention_root),
+        "scaled_rotary_embedding_yarn",
+        "A root too many: 0.1·ln(factor) + 1 already is the root of 1/t. Cosines and sines are "
+        "multiplied by it as it is.",
+        "ext-attention-factor",
+    ),
+    Misconception(
         "scaled-rotary-yarn-inverted",
         stretched(by_frequencies(numpy_frequencies(yarn_inverted, "yarn"))),
         "scaled_rotary_embedding_yarn",
@@ -2081,7 +2827,7 @@ SCALED_ROTARY_EMBEDDING = (
     Misconception(
         "scaled-rotary-ignores-trained-length",
         stretched(scaled_default_length),
-        "scaled_rotary_embedding_llama3",
+        "scaled_rotary_embedding_yarn",
         "The original_length given at construction changes nothing: 2048 is only its default.",
         "ext-module",
     ),
@@ -2100,6 +2846,13 @@ SCALED_ROTARY_EMBEDDING = (
         "The keys came back with as many heads as the queries. Rotate the few heads there are: "
         "repeating them is attention's business.",
         "ext-module",
+    ),
+    Misconception(
+        "scaled-rotary-integer-positions",
+        stretched(scaled_integer_positions),
+        "scaled_rotary_embedding_fractions",
+        "Positions were made whole numbers. They may be fractions: keep them, in float32 at least.",
+        "ext-interpolation",
     ),
     Misconception(
         "scaled-rotary-by-text-length",
@@ -2160,7 +2913,7 @@ SCALED_ROTARY_EMBEDDING = (
     Misconception(
         "scaled-rotary-shared-frequencies",
         frequencies_of_all_modules(),
-        "scaled_rotary_embedding_several_modules",
+        "scaled_rotary_embedding_yarn",
         "A second module got the frequencies of the first, though its factor is another. What is "
         "remembered must be looked up by all that it depends on; better remember nothing.",
         "ext-decode",

@@ -101,10 +101,12 @@ def dynamic_ntk_frequencies(
         while `sequence_length` is beyond `original_length`; when `base`, `factor` or
         `original_length` is not a finite number above 0; when `sequence_length` is negative.
 
-    >>> dynamic_ntk_frequencies(4, 10000.0, 2.0, original_length=2048, sequence_length=2048)
-    array([1.  , 0.01])
-    >>> dynamic_ntk_frequencies(4, 10000.0, 2.0, original_length=2048, sequence_length=4096)
-    array([1.        , 0.00333333])
+    >>> plain = dynamic_ntk_frequencies(4, 10000.0, 2.0, original_length=2048, sequence_length=2048)
+    >>> plain.tolist()
+    [1.0, 0.01]
+    >>> slower = dynamic_ntk_frequencies(4, 10000.0, 2.0, 2048, sequence_length=4096)
+    >>> slower.round(5).tolist()
+    [1.0, 0.00333]
     """
     frequencies = rope_angles(1, dim, base)
     require_above_zero(factor=factor, original_length=original_length)
@@ -142,9 +144,9 @@ def yarn_frequencies(
     Dtype: float64.
     Units: `original_length` (L) in tokens, betas in turns, frequencies in radians per token.
     Raises: ValueError when `dim` is not a positive even integer (the message names it); when
-        `factor`, `original_length` or a beta is not a finite number above 0; when `base` is not a
-        finite number above 1, so that the pairs slow down; when low lies above high, so that there
-        is no ramp (`beta_fast` below `beta_slow`, or a length of hardly any turns).
+        `base`, `factor`, `original_length` or a beta is not a finite number above 0.
+        Unspecified: a `beta_fast` below `beta_slow`, which leaves no ramp; a base of 1 or less, on
+        which no pair slows down; a length in which even the fastest pair makes hardly a turn.
 
     >>> yarn_frequencies(8, 10000.0, factor=4.0, original_length=2048).round(5).tolist()
     [1.0, 0.1, 0.00625, 0.00025]
@@ -213,12 +215,14 @@ def llama3_frequencies(
         λ below L/b:  θ                                     (fast, well known: kept)
         between:      (1 − w)·θ/s + w·θ,  w = (L/λ − a)/(b − a)
 
+    Equal limits are allowed and leave nothing between: kept above, divided below.
+
     Shapes: result (dim/2,).
     Dtype: float64.
     Units: `original_length` (L) in tokens, frequencies in radians per token.
     Raises: ValueError when `dim` is not a positive even integer (the message names it); when
         `base`, `factor`, `original_length` or one of the two limits is not a finite number above
-        0; when `low_freq_factor` is above `high_freq_factor`.
+        0. What a `low_freq_factor` above `high_freq_factor` gives is left to you.
 
     >>> llama3_frequencies(8, 10000.0, factor=8.0, original_length=1000).round(6).tolist()
     [1.0, 0.1, 0.002975, 0.000125]
@@ -255,17 +259,17 @@ def longrope_frequencies(
     for texts up to and including the trained length, and θ_i/long_i for longer ones.
 
     Shapes: short_factors and long_factors (dim/2,) each; result (dim/2,).
-    Dtype: float64, whatever numbers the factors are.
+    Dtype: float64, whatever numbers the factors are. They are not changed.
     Units: lengths in tokens, frequencies in radians per token.
     Raises: ValueError when `dim` is not a positive even integer (the message names it); when
         either set has not exactly dim/2 factors along one axis, or a factor that is not above 0;
         when `base` or `original_length` is not a finite number above 0; when `sequence_length` is
         negative.
 
-    >>> longrope_frequencies(4, 10000.0, [1, 1], [1, 8], original_length=4096, sequence_length=4096)
-    array([1.  , 0.01])
-    >>> longrope_frequencies(4, 10000.0, [1, 1], [1, 8], original_length=4096, sequence_length=4097)
-    array([1.     , 0.00125])
+    >>> for n in (4096, 4097):
+    ...     longrope_frequencies(4, 10000.0, [1, 1], [1, 8], 4096, sequence_length=n).tolist()
+    [1.0, 0.01]
+    [1.0, 0.00125]
     """
     frequencies = rope_angles(1, dim, base)
     require_above_zero(original_length=original_length)
