@@ -18,7 +18,7 @@ import nbformat
 
 from . import course
 from .generate import student_notebook
-from .running import each_check
+from .running import collected
 from .standard import record
 
 MODULES = (
@@ -43,8 +43,8 @@ each. In a terminal:
 
     python -m autograder check {first}.ipynb
 
-The checks in this bundle are the public ones. Your grade also counts hidden checks, which ask the
-same of other inputs. Hand in the notebook alone, under the name it has.
+The checks in this bundle are the public ones. Your grade also counts hidden checks, which try other
+inputs and the rest of what the docstrings promise. Hand in the notebook alone, under its own name.
 
 In Colab: upload the notebook and the bundle's zip file, and run `!unzip -qo {zip}` in a first cell.
 """
@@ -114,12 +114,7 @@ def public_checks(chapter: str) -> str:
 
 def hidden_names(chapter: str) -> set[str]:
     """The ids of a chapter's hidden checks."""
-    found: set[str] = set()
-    names = [e.name for e in course.manifest(chapter)]
-    each_check(
-        chapter, names, lambda check: found.add(check.name) if check.hidden else None, hidden=True
-    )
-    return found
+    return {check.name for check in collected(chapter) if check.hidden}
 
 
 def leaks(bundle: Path) -> Iterator[str]:

@@ -120,7 +120,7 @@ def _place(error: BaseException) -> tuple[str, int]:
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
         if not file.startswith((HERE, *LIBRARIES)):
-            place = (frame.f_code.co_name, line)
+            place = (frame.f_code.co_qualname.rsplit("<locals>.", 1)[-1], line)
     return place
 
 

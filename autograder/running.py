@@ -1,11 +1,12 @@
-"""Runs a chapter's checks with pytest, over any answer, and keeps what each check said.
+"""Runs a chapter's checks over any answer, and keeps what each check said.
 
-pytest collects and orders; the hook below calls each check itself, because the outcome of a check
-is data for a report here, not a line on pytest's terminal.
+pytest collects and orders them, once for a chapter; they are called here, because the outcome of a
+check is data for a report, not a line on pytest's terminal.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import traceback
 import zlib
@@ -24,7 +25,8 @@ from .results import CheckResult, ExerciseResult, score
 
 PUBLIC_SEED = 20170612
 QUIET = (
-    "-c /dev/null --disable-plugin-autoload -s --assert=plain -o python_functions=check_* "
+    "-c /dev/null --collect-only --disable-plugin-autoload -s --assert=plain "
+    "-o python_functions=check_* "
     "-p no:terminal -p no:cacheprovider -p no:faulthandler -p no:warnings -p no:logging "
     "-p no:unraisableexception -p no:threadexception -p no:junitxml -p no:doctest "
     "--import-mode=importlib"
@@ -70,71 +72,44 @@ def generator(seed: int, check: str) -> np.random.Generator:
 
 
 class _Plugin:
-    """Feeds each collected check to `use`, in place of pytest's own call."""
+    """Keeps each check that pytest collects."""
 
-    def __init__(self, wanted: set[str], hidden: bool, use: Callable[[Check], None]) -> None:
-        self._wanted, self._hidden, self._use = wanted, hidden, use
+    def __init__(self) -> None:
+        self.checks: list[Check] = []
         self.problems: list[str] = []
-
-    @pytest.fixture
-    def student(self) -> None: ...
-
-    @pytest.fixture
-    def reference(self) -> None: ...
-
-    @pytest.fixture
-    def rng(self) -> None: ...
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.addinivalue_line("markers", "behaviour(exercise, weight, hidden): a check")
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        def wanted(item: pytest.Item) -> bool:
+        for item in items:
             mark = item.get_closest_marker("behaviour")
-            if mark is None:
+            if mark is None or not isinstance(item, pytest.Function):
                 self.problems.append(f"{item.name} has no @behaviour")
-                return False
-            return mark.kwargs["exercise"] in self._wanted and (
-                self._hidden or not mark.kwargs["hidden"]
-            )
-
-        items[:] = [item for item in items if wanted(item)]
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
-        mark = pyfuncitem.get_closest_marker("behaviour")
-        assert mark is not None
-        self._use(Check(pyfuncitem.obj, mark.kwargs))
-        return True
+            else:
+                self.checks.append(Check(item.obj, mark.kwargs))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self.problems.append(str(report.longrepr))
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.problems.append(str(report.longrepr))
 
-
-def each_check(
-    chapter: str, names: Sequence[str], use: Callable[[Check], None], *, hidden: bool
-) -> None:
-    """Call `use` with every check of these exercises, in the order of the file."""
-    plugin = _Plugin(set(names), hidden, use)
+@functools.cache
+def collected(chapter: str) -> tuple[Check, ...]:
+    """Every check of a chapter, collected by pytest once, in the order of the file."""
+    plugin = _Plugin()
     file = str(course.CHECKS / f"{chapter}.py")
     kept = {k: os.environ.pop(k) for k in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS") if k in os.environ}
-    current = os.environ.get("PYTEST_CURRENT_TEST")
     try:
         code = pytest.main([file, *QUIET, f"--rootdir={course.ROOT}"], plugins=[plugin])
     finally:
         os.environ.update(kept)
-        if current is not None:
-            os.environ["PYTEST_CURRENT_TEST"] = current
     if code == pytest.ExitCode.INTERRUPTED and not plugin.problems:
         raise KeyboardInterrupt
     if plugin.problems or code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         problems = "\n".join(plugin.problems) or f"pytest ended with {code!r}"
         raise RuntimeError(f"the checks of {chapter} cannot run: {problems}")
+    return tuple(plugin.checks)
 
 
 def grade_answers(
@@ -152,7 +127,9 @@ def grade_answers(
     found: dict[str, list[CheckResult]] = {name: [] for name in by_name}
     tried: dict[str, list[Tried]] = {name: [] for name in by_name}
 
-    def use(check: Check) -> None:
+    for check in collected(exercises[0].chapter):
+        if check.exercise not in by_name or (check.hidden and not hidden):
+            continue
         exercise = by_name[check.exercise]
         if hasattr(answer, "begin"):
             answer.begin(exercise.name)
@@ -160,8 +137,6 @@ def grade_answers(
         reveal = show_hidden_values or not check.hidden
         found[exercise.name].append(_result(check, asked, error, reveal))
         tried[exercise.name].append(Tried(check, asked.trace, error is not None))
-
-    each_check(exercises[0].chapter, list(by_name), use, hidden=hidden)
     results = []
     for name, exercise in by_name.items():
         checks = found[name]
@@ -200,13 +175,16 @@ def _raised(error: StudentError, reveal: bool) -> tuple[str, bool]:
     kind = error.types[0]
     if NOT_WRITTEN in error.types:
         others = {e.name for e in course.exercises().values()}
-        if error.function in others:
-            return f"`{error.function}` is not written yet (it raises NotImplementedError).", True
+        name = error.function.removesuffix(".__init__")
+        if name.split(".", 1)[0] in others:
+            return f"`{name}` is not written yet (it raises NotImplementedError).", True
         return "Not written yet (it raises NotImplementedError).", True
     if kind == "Gone" or (kind == "NameError" and error.message.startswith("the name ")):
         return sentence(error.message) + ".", True
     place = f" in {error.function}, line {error.line}" if error.function else ""
     said = f": {error.message[:300]}" if error.message and reveal else "."
+    if "_hooks'" in error.message or "Module.__init__()" in error.message:
+        said += " Does your `__init__` begin with `super().__init__()`?"
     return f"Your code raised {kind}{place}{said}", False
 
 

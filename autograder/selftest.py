@@ -13,7 +13,7 @@ from typing import Any
 from . import course
 from .answers import Runner
 from .runner import NamespaceRunner
-from .running import PUBLIC_SEED, Check, each_check
+from .running import PUBLIC_SEED, Check, collected
 from .standard import Live
 
 
@@ -56,13 +56,10 @@ STUBS: dict[str, Callable[..., Any]] = {"stub that raises": unwritten, "empty st
 
 def matrix(chapter: str, seed: int = PUBLIC_SEED) -> Matrix:
     """Run everything against everything. Raises RuntimeError when a check itself breaks."""
-    checks: dict[str, list[Check]] = {}
-    names = [e.name for e in course.manifest(chapter)]
-    each_check(chapter, names, lambda c: checks.setdefault(c.exercise, []).append(c), hidden=True)
     live = Live(seed)
     found = Matrix()
     for exercise in course.manifest(chapter):
-        mine = checks.get(exercise.name, [])
+        mine = [check for check in collected(chapter) if check.exercise == exercise.name]
         caught: set[str] = set()
 
         def failures(answer: Runner, mine: list[Check] = mine) -> list[str]:

@@ -13,9 +13,9 @@ from typing import Any
 
 from . import course
 from .answers import Outcome, Runner, StudentError
-from .exercise import Exercise
+from .exercise import Exercise, Misconception
 from .runner import NamespaceRunner
-from .running import PUBLIC_SEED, Check, each_check
+from .running import PUBLIC_SEED, Check, collected
 from .wire import pack, unpack
 
 RECORDED = Path(__file__).resolve().parent / "recorded"
@@ -26,6 +26,8 @@ class Live:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
+        self._answered: dict[tuple[str, str], list[Outcome]] = {}
+        self._failed: dict[tuple[str, str, str], list[Outcome] | None] = {}
 
     def reference(self, exercise: Exercise, check: str) -> Runner:
         return NamespaceRunner(vars(course.reference(exercise)))
@@ -35,15 +37,33 @@ class Live:
     ) -> list[tuple[dict[str, str], list[Outcome]]]:
         found = []
         for wrong in course.misconceptions(exercise):
-            if only is not None and wrong.id not in only:
-                continue
-            student = NamespaceRunner(course.beside_reference(exercise, wrong.wrong))
-            asked, error = check.call(student, self.reference(exercise, check.name), self._seed)
-            if error is not None:
-                section = course.section_title(exercise.chapter, wrong.section)
-                about = {"id": wrong.id, "message": wrong.message, "section": section}
-                found.append((about, asked.trace))
+            if only is None or wrong.id in only:
+                trace = self._trace_of(wrong, exercise, check)
+                if trace is not None:
+                    section = course.section_title(exercise.chapter, wrong.section)
+                    about = {"id": wrong.id, "message": wrong.message, "section": section}
+                    found.append((about, trace))
         return found
+
+    def _trace_of(
+        self, wrong: Misconception, exercise: Exercise, check: Check
+    ) -> list[Outcome] | None:
+        """What a known wrong answer answers to a check, or None where it passes; run once."""
+        key = exercise.id, check.name, wrong.id
+        if key not in self._failed:
+            student = NamespaceRunner(course.beside_reference(exercise, wrong.wrong))
+            asked, error = check.call(student, self._replay(exercise, check), self._seed)
+            self._failed[key] = asked.trace if error is not None else None
+        return self._failed[key]
+
+    def _replay(self, exercise: Exercise, check: Check) -> Runner:
+        """The reference's answers to a check, without running it again for each wrong one."""
+        key = exercise.id, check.name
+        if key not in self._answered:
+            kept = _Keeper(self.reference(exercise, check.name))
+            check.call(self.reference(exercise, check.name), kept, self._seed)
+            self._answered[key] = kept.kept
+        return _Replay(self._answered[key])
 
 
 class Recording:
@@ -101,7 +121,9 @@ def record(chapter: str, file: Path) -> None:
     live = Live(PUBLIC_SEED)
     entries: dict[str, bytes] = {}
 
-    def use(check: Check) -> None:
+    for check in collected(chapter):
+        if check.hidden:
+            continue
         exercise = by_name[check.exercise]
         kept = _Keeper(live.reference(exercise, check.name))
         student = live.reference(exercise, check.name)
@@ -114,7 +136,6 @@ def record(chapter: str, file: Path) -> None:
         ]
         entries[check.name] = pack({"reference": [_row(o) for o in kept.kept], "wrong": wrong})
 
-    each_check(chapter, list(by_name), use, hidden=False)
     file.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in entries.items():

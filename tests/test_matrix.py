@@ -20,21 +20,20 @@ from autograder.assertions import CheckFailed
 from autograder.exercise import Exercise
 from autograder.recognise import same_value
 from autograder.runner import NamespaceRunner
-from autograder.running import PUBLIC_SEED, Check, each_check, grade_answers
+from autograder.running import PUBLIC_SEED, Check, collected, grade_answers
 from autograder.selftest import matrix
 from autograder.standard import Live
 
 SEEDS = (PUBLIC_SEED, 1, 2)
 CHAPTERS = course.chapters()
+LIVE = Live(PUBLIC_SEED)  # one for all: it keeps what it has run
 EXERCISES = [e for chapter in CHAPTERS for e in course.manifest(chapter)]
 of_each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 
 
 @functools.cache
 def checks_of(exercise: Exercise) -> tuple[Check, ...]:
-    found: list[Check] = []
-    each_check(exercise.chapter, [exercise.name], found.append, hidden=True)
-    return tuple(found)
+    return tuple(check for check in collected(exercise.chapter) if check.exercise == exercise.name)
 
 
 def ask(check: Check, exercise: Exercise, answer: Any, seed: int) -> tuple[Answers, Any]:
@@ -134,13 +133,15 @@ def test_at_least_five_mistakes_are_known_of_each_exercise_and_three_of_a_small_
 
 @of_each_exercise
 def test_no_two_mistakes_give_the_same_outputs_everywhere(exercise):
-    for seed in SEEDS:
-        traces = {
-            m.id: [ask(c, exercise, m.wrong, seed)[0].trace for c in checks_of(exercise)]
-            for m in course.misconceptions(exercise)
-        }
-        for a, b in itertools.combinations(traces, 2):
-            assert not all(map(alike, traces[a], traces[b])), f"{a} and {b}"
+    failed: dict[str, dict[str, list[Outcome]]] = {
+        m.id: {} for m in course.misconceptions(exercise)
+    }
+    for check in checks_of(exercise):
+        for about, trace in LIVE.wrong_answers(exercise, check):
+            failed[about["id"]][check.name] = trace
+    for (a, one), (b, other) in itertools.combinations(failed.items(), 2):
+        same = one.keys() == other.keys() and all(alike(one[c], other[c]) for c in one)
+        assert not same, f"{a} and {b}"
 
 
 def alike(first: list[Outcome], second: list[Outcome]) -> bool:
@@ -161,6 +162,15 @@ def test_each_mistake_has_an_id_of_its_own_and_a_message_and_a_place_in_the_chap
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", mistake.id)
         assert mistake.section in labels, f"{mistake.id} points to {mistake.section!r}"
         assert 40 < len(mistake.message) < 400 and mistake.message[-1] in ".?!"
+
+
+@of_each_exercise
+def test_no_mistake_sends_the_reader_ahead_of_the_exercise(exercise):
+    """A section to read again stands before the exercise, or is the exercise."""
+    text = (course.ROOT / "book" / f"{exercise.chapter}.md").read_text("utf-8")
+    here = text.index(f"(ex-{exercise.name})=")
+    mistakes = course.misconceptions(exercise)
+    assert [m.id for m in mistakes if text.index(f"({m.section})=") > here] == []
 
 
 @of_each_exercise
@@ -190,7 +200,7 @@ def wrong_answers() -> list[tuple[Exercise, str, Any]]:
 )
 def test_an_answer_wrong_in_a_corner_loses_points(exercise, answer):
     for seed in SEEDS:
-        assert failures(exercise, answer, seed)
+        assert any(ask(check, exercise, answer, seed)[1] for check in checks_of(exercise))
 
 
 @pytest.mark.parametrize("hidden", [False, True], ids=["public checks", "all checks"])
@@ -199,8 +209,7 @@ def test_each_mistake_is_named_when_somebody_makes_it(exercise, hidden):
     seen = {c.name for c in checks_of(exercise) if hidden or not c.hidden}
     for mistake in course.misconceptions(exercise):
         answer = NamespaceRunner(course.beside_reference(exercise, mistake.wrong))
-        live = Live(PUBLIC_SEED)
-        (result,) = grade_answers([exercise], answer, live, seed=PUBLIC_SEED, hidden=hidden)
+        (result,) = grade_answers([exercise], answer, LIVE, seed=PUBLIC_SEED, hidden=hidden)
         if mistake.caught_by in seen:
             assert result.points is not None and result.points < exercise.points
             assert result.misconception is not None, mistake.id

@@ -17,7 +17,7 @@ from autograder.exercise import Exercise, Misconception
 from autograder.local import _beside
 from autograder.recognise import same_value
 from autograder.runner import NamespaceRunner
-from autograder.running import PUBLIC_SEED, grade_answers
+from autograder.running import PUBLIC_SEED, collected, grade_answers
 from autograder.session import Gone
 from autograder.standard import Live
 
@@ -75,6 +75,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     def grade(answer: Any, *, hidden: bool = True, seed: int = PUBLIC_SEED, **more: Any) -> Any:
         runner = NamespaceRunner({"double": answer} if answer else {})
         standard = Standard(seed)
+        collected.cache_clear()  # a test may have changed the file
         (result,) = grade_answers([exercise], runner, standard, seed=seed, hidden=hidden, **more)
         return result
 
@@ -175,6 +176,39 @@ def test_an_answer_that_needs_an_unwritten_one_is_told_which(
 
     monkeypatch.setattr(course, "exercises", lambda: {"tiny.triple": Exercise("tiny", "triple", 1)})
     assert tiny(lambda x: triple(x)).checks[0].message.startswith("`triple` is not written yet")
+
+
+@pytest.mark.parametrize(("raising", "named"), [("__init__", "Triple"), ("run", "Triple.run")])
+def test_an_answer_that_needs_an_unwritten_class_is_told_which(
+    tiny: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, raising: str, named: str
+) -> None:
+    class Triple:
+        def __init__(self) -> None:
+            if raising == "__init__":
+                raise NotImplementedError
+
+        def run(self, x: Any) -> Any:
+            raise NotImplementedError
+
+    monkeypatch.setattr(course, "exercises", lambda: {"tiny.Triple": Exercise("tiny", "Triple", 1)})
+    message = tiny(lambda x: Triple().run(x)).checks[0].message
+    assert message.startswith(f"`{named}` is not written yet")
+
+
+@pytest.mark.parametrize("holds", [0, "a parameter"])
+def test_a_module_that_was_not_set_up_is_told_how(tiny: Callable[..., Any], holds: Any) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Forgetful(torch.nn.Module):
+        def __init__(self) -> None:
+            if holds:
+                self.weight = torch.nn.Parameter(torch.ones(1))
+
+        def forward(self, x: Any) -> Any:
+            return x
+
+    message = tiny(lambda x: Forgetful()(x)).checks[0].message
+    assert "begin with `super().__init__()`?" in message
 
 
 def test_a_fault_of_the_checker_is_never_a_zero(
@@ -284,6 +318,7 @@ def test_a_named_tuple_is_a_pair() -> None:
         ),
         (lambda a: a.make(8).method("run", [1, 2]), "make(8).run([1, 2])"),
         (lambda a: a.plain(np.array([1.5, 2.0])), "plain([1.5, 2])"),
+        (lambda a: [(made := a.make(8))(1), made(2)], "make(8)(2), on the same object after (1)"),
         (
             lambda a: [(made := a.make(8)), *(made.method("run", n) for n in range(5))],
             "make(8), then …, then .run(1), then .run(2), then .run(3), then .run(4)",

@@ -24,25 +24,20 @@ def listing() -> Iterator[str]:
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
     from autograder import course
-    from autograder.running import Check, each_check
+    from autograder.running import collected
 
     for chapter in course.chapters():
-        checks: dict[str, list[Check]] = {}
-
-        def keep(check: Check, into: dict[str, list[Check]] = checks) -> None:
-            into.setdefault(check.exercise, []).append(check)
-
         exercises = course.manifest(chapter)
-        each_check(chapter, [e.name for e in exercises], keep, hidden=True)
         text = (ROOT / "book" / f"{chapter}.md").read_text("utf-8")
         yield f"## {re.search('^# (.+)$', text, re.M)[1]}"
         for exercise in exercises:
             yield f"### `{exercise.name}`"
             unit = "point" if exercise.points == 1 else "points"
             yield f"{{ref}}`ex-{exercise.name}` · {exercise.points} {unit}"
-            total = sum(check.weight for check in checks[exercise.name])
+            mine = [check for check in collected(chapter) if check.exercise == exercise.name]
+            total = sum(check.weight for check in mine)
             known = course.misconceptions(exercise)
-            for check in checks[exercise.name]:
+            for check in mine:
                 kind = "hidden" if check.hidden else "public"
                 yield f"**{check.sentence}** ({kind}, {check.weight} of {total})"
                 for mistake in known:
