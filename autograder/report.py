@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from .results import CheckResult, ExerciseResult, SubmissionResult
 
@@ -33,10 +34,9 @@ def clean(text: str, limit: int = 1200) -> str:
 def text(result: ExerciseResult, *, public: bool) -> str:
     """The report of one exercise for a terminal."""
     lines = [f"{result.id}: {headline(result, public=public)}"]
-    for check in result.checks:
+    for check, message in _told(result.checks):
         lines.append(f"  {MARKS[check.passed]} {_title(check)}")
-        if check.message:
-            lines += ["      " + line for line in clean(check.message).splitlines()]
+        lines += ["      " + line for line in clean(message).splitlines()]
     if result.misconception:
         lines.append(f"  → {result.misconception['message']}")
         lines.append(f"    Read again: “{result.misconception['section']}”.")
@@ -46,9 +46,9 @@ def text(result: ExerciseResult, *, public: bool) -> str:
 def html_block(result: ExerciseResult, *, public: bool) -> str:
     """The same as HTML without style sheets or scripts, legible on light and dark."""
     rows = []
-    for check in result.checks:
+    for check, message in _told(result.checks):
         colour, mark = COLOURS[check.passed], MARKS[check.passed]
-        message = f"<br>{escaped(check.message)}" if check.message else ""
+        message = f"<br>{escaped(message)}" if message else ""
         rows.append(
             f'<tr style="background:none"><td style="{CELL};color:{colour}"><b>{mark}</b></td>'
             f'<td style="{CELL}">{escaped(_title(check))}'
@@ -97,6 +97,14 @@ def page(result: SubmissionResult) -> str:
         f"<h1>{escaped(title)}</h1>\n<p>Submission of <b>{escaped(result.student)}</b>, "
         f"status: <b>{escaped(result.status)}</b>.</p>\n{note}\n{blocks}\n</body></html>\n"
     )
+
+
+def _told(checks: list[CheckResult]) -> Iterator[tuple[CheckResult, str]]:
+    """Each check with its message; a message that stands there already is not repeated."""
+    before: set[str] = set()
+    for check in checks:
+        yield check, "As above." if check.message in before else check.message
+        before |= {check.message} - {""}
 
 
 def _title(check: CheckResult) -> str:

@@ -99,6 +99,8 @@ class Session:
             raise self._abandon(f"a call took longer than {self.limits.call_seconds:g} s")
         if "MemoryError" in types:
             self._worsen(MEMORY)
+        if types[0] == "NameError" and text.startswith("the name ") and (notes := self.notes()):
+            text = f"{text.split(':')[0]}, and not every cell ran to its end. {notes[0]}"
         raise StudentError(types, text, *place)
 
     def load(self) -> None:
@@ -145,8 +147,10 @@ class Session:
         order = sorted(self.failed_cells.items(), key=lambda c: (c[0] not in self.grave_cells, c))
         unwritten = any(reason.startswith(NOT_WRITTEN) for _, reason in order)
         expected = (NOT_WRITTEN, "NameError") if unwritten else NOT_WRITTEN
+        lone = len(self.cells) == 1  # a .py file, most likely
         lines = [
-            f"Code cell {number + 1}, `{_first_line(self.cells[number])}`: {reason}"
+            f"{'The code' if lone else f'Code cell {number + 1}'}, "
+            f"`{_first_line(self.cells[number])}`: {reason}"
             for number, reason in order
             if not reason.startswith(expected)
         ]
