@@ -67,6 +67,7 @@ class Answers:
         self._autocast: str | None = None
         self._made: dict[int, str] = {}
         self._done_to: dict[int, list[str]] = {}
+        self._used: dict[int, str] = {}
         self._calls: list[tuple[Any, str]] = []
         self.trace: list[Outcome] = []
 
@@ -143,6 +144,11 @@ class Answers:
         told = [made, *told, text] if done else [made + text]
         if request["kind"] == "method":
             done.append(text)
+        earlier = self._used.get(number)
+        if request["kind"] == "use":
+            self._used[number] = call
+            if earlier not in (None, call):
+                told[-1] += f", on the same object after {earlier}"
         return ", then ".join(told)
 
     def _wrap(self, value: Any) -> Any:

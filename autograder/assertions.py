@@ -165,9 +165,10 @@ def unchanged(after: Any, before: Any, *, what: str) -> None:
 
 @_about_its_first
 def pair(value: Any, *, what: str = "the result") -> tuple[Any, Any]:
-    """`value` is a tuple of two."""
-    if not isinstance(value, tuple | list) or len(value) != 2:
-        raise CheckFailed(f"{what} must be a pair of two, but is {_kind(value)}.")
+    """`value` is a tuple of two, or anything else that comes apart into two."""
+    stacked = isinstance(value, np.ndarray) and value.ndim > 0
+    if not (stacked or isinstance(value, tuple | list)) or len(value) != 2:
+        raise CheckFailed(f"{what} must be a pair (two items), but is {_kind(value)}.")
     return value[0], value[1]
 
 
@@ -204,7 +205,8 @@ def refuses(
         absent = [word for word in naming if word not in raised.message]
         if absent:
             raise CheckFailed(
-                f"{because}: the message should contain {absent[0]!r}, but reads: {raised.message}"
+                f"{because}: an error of your own, with {absent[0]!r} in its message, is needed, "
+                f"but this one reads: {raised.message}"
             ) from None
         return
     raise CheckFailed(

@@ -120,10 +120,17 @@ class Inline:
                 f"the label {label!r} stands at no heading and has no words of its own; "
                 f"write the words: {{ref}}`these words <{label}>`"
             )
-        if place.page != self.page or not place.heading:
+        if place.page != self.page:
+            return words + self._chapter(place.page, words)
+        if not place.heading:
             return words
         self.linked.add(place.heading)
         return f"[{words}](#{anchor(place.heading)})"
+
+    def _chapter(self, page: str, words: str) -> str:
+        """The chapter that words lead to in the book, unless they name it themselves."""
+        title = self.book.titles.get(page, "").partition(":")[0]
+        return f" (→ *{title}*)" if title and title.lower() not in words.lower() else ""
 
     def _number(self, label: str, place: Target, kind: str) -> str:
         if place.kind != kind:

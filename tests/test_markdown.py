@@ -52,6 +52,7 @@ def convert(text: str, book: Book, line: int = 1) -> str:
         ("{term}`words <key>`, {term}`key`", "words, key"),
         ("{doc}`other`, {doc}`its words <other>`", "The other page, its words"),
         ("{ref}`other-page`", "The other page"),
+        ("{ref}`words there <other-page>`", "words there (→ *The other page*)"),
         ("{ref}`there <sample-place>`", "[there](#Turn-it,-then-turn-it-back)"),
         ("{ref}`over\ntwo lines <sample-top>`", "[over two lines](#A-sample-of-everything)"),
         ("{numref}`fig-picture`", "Fig. 1"),
