@@ -194,6 +194,34 @@ def test_eight_shares_with_eleven_and_91_with_everything_beyond() -> None:
     assert t5_bucket(-90) == 14
 
 
+def test_all_ways_to_write_the_logarithm_agree_on_t5_s_numbers_and_not_at_8_buckets_up_to_32() -> (
+    None
+):
+    def bucket(logs: float, n: int) -> int:
+        return min(n // 2 + math.floor((n - n // 2) * logs), n - 1)
+
+    def quotient(d: float, n: int, far: int) -> int:
+        return bucket(math.log(d / (n // 2)) / math.log(far / (n // 2)), n)
+
+    def difference(d: float, n: int, far: int) -> int:
+        e = math.log(n // 2)
+        return bucket((math.log(d) - e) / (math.log(far) - e), n)
+
+    def single(d: float, n: int, far: int) -> int:
+        logs = torch.log(torch.tensor(d / (n // 2))) / math.log(far / (n // 2))
+        return bucket(float(logs.float()), n)
+
+    for n in (16, 32):
+        far = np.arange(n // 2, 300)
+        expected = t5_bucket(-far, n == 16).tolist()
+        for way in (quotient, difference, single):
+            assert [way(float(d), n, 128) for d in far] == expected
+    assert t5_bucket(-8, num_buckets=8, max_distance=32) == quotient(8.0, 4, 32) == 3
+    assert difference(8.0, 4, 32) == 2
+    u = [j for j in range(4) if 8**2 * 2**j >= 32**j * 2**2]  # N − e = e = 2
+    assert u == [0, 1]  # so bucket 2 + 1
+
+
 def test_t5_base_has_384_numbers() -> None:
     assert 32 * 12 == 384
 
@@ -277,6 +305,12 @@ def test_bfloat16_counts_by_ones_to_256_then_by_twos_then_by_fours() -> None:
         return {b - a for a, b in itertools.pairwise(kept)}
 
     assert (steps(0, 256), steps(256, 512), steps(512, 1024)) == ({1}, {2}, {4})
+
+
+def test_a_penalty_cast_to_bfloat16_is_off_by_up_to_a_256th_of_itself() -> None:
+    penalties = torch.linspace(1, 4096, 40001, dtype=torch.float64)
+    off = ((penalties.bfloat16().double() - penalties) / penalties).abs().max()
+    assert 1 / 260 < off <= 1 / 256
 
 
 def test_of_64_keys_five_groups_are_left_key_only_and_all_64_by_distance() -> None:

@@ -81,7 +81,7 @@ def test_the_words_name_a_single_key_and_the_last_query():
     states = [{**states, "position": 0}, {**states, "position": 23, "causal": False}]
     pairs = [(state, view) for state, view in zip(states, compute("alibi", states), strict=True)]
     single, last = call("alibi", "relationText", *pairs)
-    assert single == "Only one key is visible. Its weight is 1, whatever the bias."
+    assert single == "Only one key is visible. Its share is 1, whatever the bias."
     assert "the mask does not matter here" in last
 
 

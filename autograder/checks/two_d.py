@@ -120,7 +120,7 @@ def check_grid_positions_tall_and_wide(student: Answers, reference: Answers, rng
         places_are((rows, cols), *read(height, width))
 
 
-@behaviour("grid_positions", hidden=True)
+@behaviour("grid_positions")
 def check_grid_positions_integers(student: Answers, reference: Answers, rng: Any) -> None:
     """Rows and columns are integers, so that they can pick rows of a table."""
     for height, width in ((3, 5), (5, 3), (1, 2)):
@@ -133,13 +133,20 @@ def check_grid_positions_integers(student: Answers, reference: Answers, rng: Any
                 raise CheckFailed(f"the array of {name}: the dtype is {dtype}, but no integer one.")
 
 
-@behaviour("grid_positions", hidden=True)
+@behaviour("grid_positions")
 def check_grid_positions_refuses_empty(student: Answers, reference: Answers, rng: Any) -> None:
     """A grid without a row or without a column raises, and so do negative sizes."""
     with good_input():
         places_are(student.grid_positions(2, 5), *read(2, 5))
     for sizes in EMPTY:
         refuses(student.grid_positions, *sizes, because=f"a grid of {sizes[0]} by {sizes[1]}")
+
+
+@behaviour("grid_positions", hidden=True)
+def check_grid_positions_larger(student: Answers, reference: Answers, rng: Any) -> None:
+    """Larger grids are numbered alike, and one of as many patches is another grid."""
+    for height, width in ((12, 40), (40, 12), (1, 480), (480, 1), (20, 24), (17, 17)):
+        places_are(student.grid_positions(height, width), *read(height, width))
 
 
 # ---------------------------------------------------------------------------------- sincos_2d
@@ -200,24 +207,36 @@ def check_sincos_2d_refuses_dim(student: Answers, reference: Answers, rng: Any) 
         refuses(student.sincos_2d, *inputs, error="ValueError", naming=(str(dim),), because=because)
 
 
-@behaviour("sincos_2d", hidden=True)
+@behaviour("sincos_2d")
 def check_sincos_2d_refuses_first(student: Answers, reference: Answers, rng: Any) -> None:
-    """Any other word for first is a ValueError."""
+    """Any other word for first raises."""
     for first in ("row", "column"):
         with good_input():
             agrees(student, reference, "sincos_2d", 2, 3, 8, 60.0, first, atol=NEAR)
     for first in ("col", "rows", "columns", "height", ""):
         because = f"first={first!r}"
-        refuses(student.sincos_2d, 2, 3, 8, first=first, error="ValueError", because=because)
+        refuses(student.sincos_2d, 2, 3, 8, first=first, because=because)
 
 
-@behaviour("sincos_2d", hidden=True)
+@behaviour("sincos_2d")
 def check_sincos_2d_float64(student: Answers, reference: Answers, rng: Any) -> None:
     """The table is float64, and exact to float64 far from the corner too."""
     for height, width, base in ((1, 9000, 10000.0), (9000, 1, 500.0), (2, 3, 100)):
         allowed = tolerance("float64", angle=9000)
         inputs = (height, width, 12, base)
         agrees(student, reference, "sincos_2d", *inputs, atol=allowed, dtype="float64")
+
+
+@behaviour("sincos_2d")
+def check_sincos_2d_refuses_grid_and_base(student: Answers, reference: Answers, rng: Any) -> None:
+    """An empty grid raises; a base that is not positive is a ValueError."""
+    with good_input():
+        agrees(student, reference, "sincos_2d", 2, 5, 8, 70.0, atol=NEAR)
+    for sizes in EMPTY:
+        refuses(student.sincos_2d, *sizes, 8, because=f"a grid of {sizes[0]} by {sizes[1]}")
+    for dim, base in itertools.product((4, 8), (0.0, -70.0)):
+        because = "a base that is not positive"
+        refuses(student.sincos_2d, 2, 5, dim, base, error="ValueError", because=because)
 
 
 @behaviour("sincos_2d", hidden=True)
@@ -228,18 +247,6 @@ def check_sincos_2d_other_sizes(student: Answers, reference: Answers, rng: Any) 
             for first in ("column", "row"):
                 inputs, allowed = (height, width, dim), NEAR
                 agrees(student, reference, "sincos_2d", *inputs, first=first, atol=allowed)
-
-
-@behaviour("sincos_2d", hidden=True)
-def check_sincos_2d_refuses_grid_and_base(student: Answers, reference: Answers, rng: Any) -> None:
-    """An empty grid raises; a base that is not positive is a ValueError."""
-    with good_input():
-        agrees(student, reference, "sincos_2d", 2, 5, 8, 70.0, atol=NEAR)
-    for sizes in EMPTY:
-        refuses(student.sincos_2d, *sizes, 8, because=f"a grid of {sizes[0]} by {sizes[1]}")
-    for dim, base in itertools.product((4, 8), (0.0, -70.0)):
-        because = "a base that is not positive"
-        refuses(student.sincos_2d, 2, 5, dim, base, error="ValueError", because=because)
 
 
 # ------------------------------------------------------------------------------ axial_rope_2d
@@ -316,7 +323,7 @@ def check_axial_rope_2d_leaves_input(student: Answers, reference: Answers, rng: 
             leaves_inputs(student, reference, "axial_rope_2d", *inputs, names=names, atol=allowed)
 
 
-@behaviour("axial_rope_2d", hidden=True)
+@behaviour("axial_rope_2d")
 def check_axial_rope_2d_keeps_dtype(student: Answers, reference: Answers, rng: Any) -> None:
     """The result has the floating dtype of x, whatever the dtype of rows and columns."""
     for dtype, places in (("float32", "float64"), ("float16", "float32"), ("float32", "int64")):
@@ -325,7 +332,7 @@ def check_axial_rope_2d_keeps_dtype(student: Answers, reference: Answers, rng: A
         agrees(student, reference, "axial_rope_2d", *inputs, atol=allowed, dtype=dtype)
 
 
-@behaviour("axial_rope_2d", hidden=True)
+@behaviour("axial_rope_2d")
 def check_axial_rope_2d_precise_far_out(student: Answers, reference: Answers, rng: Any) -> None:
     """Far from the corner angles are exact to float64, also for a float32 x."""
     for dtype in ("float64", "float32"):
@@ -333,6 +340,25 @@ def check_axial_rope_2d_precise_far_out(student: Answers, reference: Answers, rn
         rows, cols = rng.uniform(40_000, 90_000, 5), rng.integers(40_000, 90_000, 5)
         inputs, allowed = (x, rows, cols, 10_000.0), room(x, 90_000, dtype, exact=True)
         agrees(student, reference, "axial_rope_2d", *inputs, atol=allowed)
+
+
+@behaviour("axial_rope_2d", weight=2)
+def check_axial_rope_2d_refuses(student: Answers, reference: Answers, rng: Any) -> None:
+    """Rows or columns that are not (n,) raise; a dim such as 6 or a base of 0 is a ValueError."""
+    x, (rows, cols) = rng.standard_normal((2, 5, 8)), some_places(rng, 5)
+    with good_input():
+        agrees(student, reference, "axial_rope_2d", x, rows, cols, 9.0, atol=room(x, 250))
+    because = "rows or columns that are not (n,)"
+    for shape in ((1,), (), (5, 1), (2, 5)):
+        bad = rng.uniform(2, 99, shape)
+        refuses(student.axial_rope_2d, x, bad, cols, because=because)
+        refuses(student.axial_rope_2d, x, rows, bad, because=because)
+    for dim in (6, 2):
+        wrong, named, because = (x[..., :dim], rows, cols), (str(dim),), f"a dim of {dim}"
+        refuses(student.axial_rope_2d, *wrong, error="ValueError", naming=named, because=because)
+    for base in (0.0, -9.0):
+        inputs, because = (x, rows, cols, base), "a base that is not positive"
+        refuses(student.axial_rope_2d, *inputs, error="ValueError", because=because)
 
 
 @behaviour("axial_rope_2d", hidden=True)
@@ -344,7 +370,7 @@ def check_axial_rope_2d_other_sizes(student: Answers, reference: Answers, rng: A
         agrees(student, reference, "axial_rope_2d", x, rows, cols, base, atol=room(x, 40))
 
 
-@behaviour("axial_rope_2d", weight=2, hidden=True)
+@behaviour("axial_rope_2d", hidden=True)
 def check_axial_rope_2d_refuses_places(student: Answers, reference: Answers, rng: Any) -> None:
     """Rows or columns of any other shape than (n,) raise, also where they would broadcast."""
     x, (rows, cols) = rng.standard_normal((2, 5, 8)), some_places(rng, 5)
@@ -444,7 +470,7 @@ def check_mixed_rope_2d_integers(student: Answers, reference: Answers, rng: Any)
     agrees(student, reference, "mixed_rope_2d", *whole, atol=allowed, dtype="float64")
 
 
-@behaviour("mixed_rope_2d", hidden=True)
+@behaviour("mixed_rope_2d")
 def check_mixed_rope_2d_leaves_input(student: Answers, reference: Answers, rng: Any) -> None:
     """x, places and frequencies are still what they were; they may be fractions, or have gaps."""
     names = ("x", "rows", "cols", "row_freqs", "col_freqs")
@@ -455,7 +481,7 @@ def check_mixed_rope_2d_leaves_input(student: Answers, reference: Answers, rng: 
         leaves_inputs(student, reference, "mixed_rope_2d", *inputs, names=names, atol=allowed)
 
 
-@behaviour("mixed_rope_2d", hidden=True)
+@behaviour("mixed_rope_2d")
 def check_mixed_rope_2d_keeps_dtype(student: Answers, reference: Answers, rng: Any) -> None:
     """The result has the floating dtype of x, whatever the dtype of places and frequencies."""
     kinds = (("float32", "float64"), ("float16", "float32"), ("float32", "float32"))
@@ -466,7 +492,7 @@ def check_mixed_rope_2d_keeps_dtype(student: Answers, reference: Answers, rng: A
         agrees(student, reference, "mixed_rope_2d", x, *others, atol=allowed, dtype=dtype)
 
 
-@behaviour("mixed_rope_2d", hidden=True)
+@behaviour("mixed_rope_2d")
 def check_mixed_rope_2d_precise_far_out(student: Answers, reference: Answers, rng: Any) -> None:
     """Far from the corner angles are exact to float64, also for a float32 x."""
     for dtype in ("float64", "float32"):
@@ -474,6 +500,27 @@ def check_mixed_rope_2d_precise_far_out(student: Answers, reference: Answers, rn
         rows, cols = rng.uniform(40_000, 90_000, 5), rng.integers(40_000, 90_000, 5)
         inputs, allowed = (x, rows, cols, *frequencies(rng, 6)), room(x, 180_000, dtype, exact=True)
         agrees(student, reference, "mixed_rope_2d", *inputs, atol=allowed)
+
+
+@behaviour("mixed_rope_2d", weight=2)
+def check_mixed_rope_2d_refuses(student: Answers, reference: Answers, rng: Any) -> None:
+    """Frequencies that are not (dim/2,) raise, and rows not (n,); an odd dim is a ValueError."""
+    x, (rows, cols) = rng.standard_normal((2, 5, 8)), some_places(rng, 5)
+    freqs = frequencies(rng, 8)
+    with good_input():
+        agrees(student, reference, "mixed_rope_2d", x, rows, cols, *freqs, atol=room(x, 400))
+    because = "frequencies that are not (dim/2,)"
+    for shape in ((1,), (), (5, 1)):
+        bad = rng.uniform(0.1, 0.9, shape)
+        refuses(student.mixed_rope_2d, x, rows, cols, bad, freqs[1], because=because)
+        refuses(student.mixed_rope_2d, x, rows, cols, freqs[0], bad, because=because)
+    because = "rows or columns that are not (n,)"
+    for shape in ((1,), (), (5, 1)):
+        bad = rng.uniform(2, 99, shape)
+        refuses(student.mixed_rope_2d, x, bad, cols, *freqs, because=because)
+        refuses(student.mixed_rope_2d, x, rows, bad, *freqs, because=because)
+    odd = (x[..., :7], rows, cols, *(f[:3] for f in freqs))
+    refuses(student.mixed_rope_2d, *odd, error="ValueError", naming=("7",), because="a dim of 7")
 
 
 @behaviour("mixed_rope_2d", hidden=True)
@@ -598,7 +645,7 @@ def check_resize_grid_refuses_tables(student: Answers, reference: Answers, rng: 
     refuses(student.resize_grid, table[:1], (2, 3), (4, 5), because=because)
 
 
-@behaviour("resize_grid", hidden=True)
+@behaviour("resize_grid")
 def check_resize_grid_exact_sizes(student: Answers, reference: Answers, rng: Any) -> None:
     """The new grid has exactly the size that was asked for, also where a factor rounds down."""
     for old, new in (
@@ -609,6 +656,38 @@ def check_resize_grid_exact_sizes(student: Answers, reference: Answers, rng: Any
     ):
         table = rng.standard_normal((old[0] * old[1], 2))
         agrees(student, reference, "resize_grid", table, old, new, atol=between(table, 78))
+
+
+@behaviour("resize_grid")
+def check_resize_grid_keeps_dtype(student: Answers, reference: Answers, rng: Any) -> None:
+    """The result has the floating dtype of the table."""
+    for dtype in ("float32", "float16"):
+        for new in ((2, 3), (4, 5), (1, 2)):
+            table = rng.standard_normal((6, 4)).astype(dtype)
+            inputs, allowed = (table, (2, 3), new), between(table, 5, dtype)
+            agrees(student, reference, "resize_grid", *inputs, atol=allowed, dtype=dtype)
+
+
+@behaviour("resize_grid")
+def check_resize_grid_leaves_input(student: Answers, reference: Answers, rng: Any) -> None:
+    """The table is still what it was, and may have gaps in memory."""
+    for new in ((2, 3), (5, 4), (1, 2)):
+        for table in (rng.standard_normal((6, 4)), rng.standard_normal((8, 12)).T[::2, 1::2]):
+            inputs, names, allowed = (table, (2, 3), new), ("table",), between(table, 5)
+            leaves_inputs(student, reference, "resize_grid", *inputs, names=names, atol=allowed)
+
+
+@behaviour("resize_grid")
+def check_resize_grid_refuses_sizes(student: Answers, reference: Answers, rng: Any) -> None:
+    """A new grid without a row or without a column raises, and so does an old one."""
+    table = rng.standard_normal((6, 4))
+    with good_input():
+        agrees(student, reference, "resize_grid", table, (2, 3), (3, 5), atol=between(table, 5))
+    for sizes in EMPTY:
+        because = f"a grid of {sizes[0]} by {sizes[1]}"
+        refuses(student.resize_grid, table, (2, 3), sizes, because=because)
+        some = table[: max(sizes[0] * sizes[1], 0)]
+        refuses(student.resize_grid, some, sizes, (3, 5), because=because)
 
 
 @behaviour("resize_grid", hidden=True)
@@ -641,38 +720,6 @@ def check_resize_grid_one_patch(student: Answers, reference: Answers, rng: Any) 
     ):
         table = rng.standard_normal((old[0] * old[1], dim))
         agrees(student, reference, "resize_grid", table, old, new, atol=between(table, 9))
-
-
-@behaviour("resize_grid", hidden=True)
-def check_resize_grid_keeps_dtype(student: Answers, reference: Answers, rng: Any) -> None:
-    """The result has the floating dtype of the table."""
-    for dtype in ("float32", "float16"):
-        for new in ((2, 3), (4, 5), (1, 2)):
-            table = rng.standard_normal((6, 4)).astype(dtype)
-            inputs, allowed = (table, (2, 3), new), between(table, 5, dtype)
-            agrees(student, reference, "resize_grid", *inputs, atol=allowed, dtype=dtype)
-
-
-@behaviour("resize_grid", hidden=True)
-def check_resize_grid_leaves_input(student: Answers, reference: Answers, rng: Any) -> None:
-    """The table is still what it was, and may have gaps in memory."""
-    for new in ((2, 3), (5, 4), (1, 2)):
-        for table in (rng.standard_normal((6, 4)), rng.standard_normal((8, 12)).T[::2, 1::2]):
-            inputs, names, allowed = (table, (2, 3), new), ("table",), between(table, 5)
-            leaves_inputs(student, reference, "resize_grid", *inputs, names=names, atol=allowed)
-
-
-@behaviour("resize_grid", hidden=True)
-def check_resize_grid_refuses_sizes(student: Answers, reference: Answers, rng: Any) -> None:
-    """A new grid without a row or without a column raises, and so does an old one."""
-    table = rng.standard_normal((6, 4))
-    with good_input():
-        agrees(student, reference, "resize_grid", table, (2, 3), (3, 5), atol=between(table, 5))
-    for sizes in EMPTY:
-        because = f"a grid of {sizes[0]} by {sizes[1]}"
-        refuses(student.resize_grid, table, (2, 3), sizes, because=because)
-        some = table[: max(sizes[0] * sizes[1], 0)]
-        refuses(student.resize_grid, some, sizes, (3, 5), because=because)
 
 
 # --------------------------------------------------------------------------------- fixed_grid
@@ -713,6 +760,27 @@ def check_fixed_grid_tall_and_wide(student: Answers, reference: Answers, rng: An
         close(centres_of(student)(*sizes), middles(*sizes), NEAR, what=what)
 
 
+@behaviour("fixed_grid")
+def check_fixed_grid_float64(student: Answers, reference: Answers, rng: Any) -> None:
+    """The centres are float64, and exact to float64."""
+    for height, width in ((3, 7), (300, 110), (1, 9)):
+        result = centres_of(student)(height, width)
+        close(result, middles(height, width), tolerance("float64"))
+        same_dtype(result, "float64")
+
+
+@behaviour("fixed_grid")
+def check_fixed_grid_refuses_empty(student: Answers, reference: Answers, rng: Any) -> None:
+    """A grid without a row or a column is a ValueError; negative sizes raise too."""
+    centres = centres_of(student)
+    with good_input():
+        close(centres(3, 5), middles(3, 5), NEAR)
+    for sizes in EMPTY:
+        because = f"a grid of {sizes[0]} by {sizes[1]}"
+        named = "ValueError" if min(sizes) == 0 else None
+        refuses(centres, *sizes, error=named, because=because)
+
+
 @behaviour("fixed_grid", hidden=True)
 def check_fixed_grid_other_grid(student: Answers, reference: Answers, rng: Any) -> None:
     """A call owes nothing to the calls before: other grids of as many patches, and back."""
@@ -723,27 +791,6 @@ def check_fixed_grid_other_grid(student: Answers, reference: Answers, rng: Any) 
         expected = right(height, width)
         close(mine(height, width), expected, NEAR)
         close(again(width, height), right(width, height), NEAR)
-
-
-@behaviour("fixed_grid", hidden=True)
-def check_fixed_grid_float64(student: Answers, reference: Answers, rng: Any) -> None:
-    """The centres are float64, and exact to float64."""
-    for height, width in ((3, 7), (300, 110), (1, 9)):
-        result = centres_of(student)(height, width)
-        close(result, middles(height, width), tolerance("float64"))
-        same_dtype(result, "float64")
-
-
-@behaviour("fixed_grid", hidden=True)
-def check_fixed_grid_refuses_empty(student: Answers, reference: Answers, rng: Any) -> None:
-    """A grid without a row or a column is a ValueError; negative sizes raise too."""
-    centres = centres_of(student)
-    with good_input():
-        close(centres(3, 5), middles(3, 5), NEAR)
-    for sizes in EMPTY:
-        because = f"a grid of {sizes[0]} by {sizes[1]}"
-        named = "ValueError" if min(sizes) == 0 else None
-        refuses(centres, *sizes, error=named, because=because)
 
 
 # --------------------------------------------------------------------- AxialRotaryEmbedding2D
@@ -766,14 +813,16 @@ def module(answers: Answers, *args: Any, **kwargs: Any) -> Any:
     return instance(made, what="AxialRotaryEmbedding2D(…)")
 
 
-def rotated(result: Any, expected: Any, largest: float, dtype: str = "float32") -> None:
+def rotated(
+    result: Any, expected: Any, largest: float, dtype: str = "float32", *, when: str = ""
+) -> None:
     """Both results have the expected values, up to angles in float32, and this dtype."""
     for name, mine, right in zip(
         ("queries", "keys"), pair(result, what="the result of forward"), pair(expected), strict=True
     ):
         allowed = tolerance(dtype, angle=largest, scale=4.0, angle_dtype="float32")
-        close(mine, right, allowed, what=f"the rotated {name}")
-        same_dtype(mine, dtype, what=f"the rotated {name}")
+        close(mine, right, allowed, what=f"the rotated {name}{when}")
+        same_dtype(mine, dtype, what=f"the rotated {name}{when}")
 
 
 @behaviour("AxialRotaryEmbedding2D", weight=2)
@@ -816,17 +865,35 @@ def check_axial_rotary_embedding_2d_prefix_tokens(
             close(kept, before[:, :, : prefix + 1], allowed, what=what)
 
 
-@behaviour("AxialRotaryEmbedding2D", weight=2)
+def one_grid_after_another(
+    student: Answers, reference: Answers, rng: Any, *grids: tuple[int, int]
+) -> None:
+    """One module, called with each grid in turn, turns by the places of the one at hand."""
+    right, mine = module(reference, 8, 40.0), module(student, 8, 40.0)
+    before = ""
+    for height, width in grids:
+        q, k = (heads(rng, 1, 2, height * width, 8) for _ in range(2))
+        expected = right(q, k, height, width)
+        rotated(mine(q, k, height, width), expected, 12, when=before)
+        before = f", after a call of the same module with {height} rows of {width},"
+
+
+@behaviour("AxialRotaryEmbedding2D")
+def check_axial_rotary_embedding_2d_as_many_tokens(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """Called before with another grid of as many tokens, a module turns by the new one's places."""
+    for grids in (((3, 4), (4, 3), (3, 4)), ((12, 1), (1, 12)), ((2, 6), (3, 4))):
+        one_grid_after_another(student, reference, rng, *grids)
+
+
+@behaviour("AxialRotaryEmbedding2D")
 def check_axial_rotary_embedding_2d_other_grid(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
-    """Another call with another grid, smaller or of as many tokens, turns by its own places."""
-    for grids in (((2, 6), (2, 3), (3, 4), (2, 6)), ((3, 4), (4, 3)), ((12, 1), (1, 12))):
-        right, mine = module(reference, 8, 40.0), module(student, 8, 40.0)
-        for height, width in grids:
-            q, k = (heads(rng, 1, 2, height * width, 8) for _ in range(2))
-            expected = right(q, k, height, width)
-            rotated(mine(q, k, height, width), expected, 12)
+    """Called before with a larger or smaller grid, a module turns by the new one's places."""
+    for grids in (((2, 6), (2, 3), (2, 6)), ((2, 3), (5, 2), (2, 2))):
+        one_grid_after_another(student, reference, rng, *grids)
 
 
 @behaviour("AxialRotaryEmbedding2D")
@@ -860,13 +927,85 @@ def check_axial_rotary_embedding_2d_bfloat16(
 def check_axial_rotary_embedding_2d_cast_module(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
-    """Casting the module to bfloat16 does not make its angles coarse."""
-    for height, width in ((2, 300), (5, 4)):  # far out for angles, near for the digits of sines
+    """Casting the module, or a parent that holds it, to bfloat16 leaves its angles exact."""
+    # Far out for angles, near for the digits of sines.
+    for height, width, parent in ((2, 300, False), (5, 4, False), (2, 300, True)):
         rope = module(student, 8)
-        rope.cast("bfloat16")
+        rope.cast("bfloat16", through_parent=parent)
         q, k = heads(rng, 1, 2, height * width, 8), heads(rng, 1, 1, height * width, 8)
         expected = module(reference, 8)(q, k, height, width)
         rotated(rope(q, k, height, width), expected, width)
+
+
+@behaviour("AxialRotaryEmbedding2D", weight=2)
+def check_axial_rotary_embedding_2d_autocast(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """Under autocast angles are exact and results keep the dtype of q and k."""
+    for dtype, height, width in (("float32", 2, 300), ("float32", 4, 3), ("bfloat16", 300, 2)):
+        for prefix in (0, 3):
+            seq = prefix + height * width
+            q, k = heads(rng, 1, 2, seq, 8, dtype=dtype), heads(rng, 1, 1, seq, 8, dtype=dtype)
+            inputs = (q, k, height, width, prefix)
+            expected = module(reference, 8, 5000.0)(*inputs)
+            rope = module(student, 8, 5000.0)
+            with student.autocast("bfloat16"):
+                result = rope(*inputs)
+            rotated(result, expected, 300, dtype)
+
+
+@behaviour("AxialRotaryEmbedding2D")
+def check_axial_rotary_embedding_2d_nothing_to_train(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """There is nothing to train, and the state_dict is empty, before and after a call."""
+    rope, q = module(student, 8, 40.0), heads(rng, 1, 2, 7, 8)
+    with good_input():
+        rotated(rope(q, q, 2, 3, 1), module(reference, 8, 40.0)(q, q, 2, 3, 1), 3)
+    for made in (rope, module(student, 8, 40.0)):
+        state = instance(made.method("state_dict"), what="state_dict()")
+        equal(state.method("__len__"), 0, what="the number of entries of the state_dict")
+
+
+@behaviour("AxialRotaryEmbedding2D")
+def check_axial_rotary_embedding_2d_leaves_input(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """q and k are still what they were: other code may hold them."""
+    for prefix in (0, 2):
+        q, k = heads(rng, 2, 4, prefix + 6, 8), heads(rng, 2, 2, prefix + 6, 8)
+        inputs = (q, k, 2, 3, prefix)
+        expected = module(reference, 8)(*inputs)
+        result, after = module(student, 8).with_inputs(*inputs)
+        for name, now, before in zip(("q", "k"), after, inputs, strict=False):
+            unchanged(now, before, what=name)
+        rotated(result, expected, 3)
+
+
+@behaviour("AxialRotaryEmbedding2D", weight=2)
+def check_axial_rotary_embedding_2d_refuses(student: Answers, reference: Answers, rng: Any) -> None:
+    """A head_dim such as 10, a base of 0, an empty grid, a negative prefix and a lone key raise."""
+    q, k = heads(rng, 2, 4, 6, 8), heads(rng, 2, 2, 6, 8)
+    expected, rope = module(reference, 8)(q, k, 2, 3), module(student, 8)
+    with good_input():
+        rotated(rope(q, k, 2, 3), expected, 3)
+
+    def use(dim: int, base: float = 100.0) -> Any:
+        """Make a module and use it: it may refuse at either of the two."""
+        x = heads(rng, 1, 2, 6, dim)
+        return module(student, dim, base)(x, x, 2, 3)
+
+    because = "a single key for six queries"
+    refuses(rope, q, k[:, :, :1], 2, 3, because=because)
+    for height, width, prefix in ((0, 3, 6), (-2, -3, 0), (2, 4, -2), (2, 3, -6), (2, 3, -1)):
+        because = f"{height} rows, {width} columns and {prefix} prefix tokens"
+        refuses(rope, q, k, height, width, prefix, because=because)
+    twice = [heads(rng, 2, n, 12, 8) for n in (4, 2)]
+    refuses(rope, *twice, 2, 3, -6, because="12 tokens for 2·3 patches and -6 prefix tokens")
+    for dim in (10, 14):
+        named, because = (str(dim),), f"a head_dim of {dim}"
+        refuses(use, dim, error="ValueError", naming=named, because=because)
+    refuses(use, 8, 0.0, error="ValueError", because="a base of 0")
 
 
 @behaviour("AxialRotaryEmbedding2D", hidden=True)
@@ -882,23 +1021,6 @@ def check_axial_rotary_embedding_2d_cast_parent(
             q, k = heads(rng, 1, 2, seq, 8, dtype=given), heads(rng, 1, 1, seq, 8, dtype=given)
             expected = right(q, k, height, width, 2)
             rotated(rope(q, k, height, width, 2), expected, 300, given)
-
-
-@behaviour("AxialRotaryEmbedding2D", weight=2, hidden=True)
-def check_axial_rotary_embedding_2d_autocast(
-    student: Answers, reference: Answers, rng: Any
-) -> None:
-    """Under autocast angles are exact and results keep the dtype of q and k."""
-    for dtype, height, width in (("float32", 2, 300), ("float32", 4, 3), ("bfloat16", 300, 2)):
-        for prefix in (0, 3):
-            seq = prefix + height * width
-            q, k = heads(rng, 1, 2, seq, 8, dtype=dtype), heads(rng, 1, 1, seq, 8, dtype=dtype)
-            inputs = (q, k, height, width, prefix)
-            expected = module(reference, 8, 5000.0)(*inputs)
-            rope = module(student, 8, 5000.0)
-            with student.autocast("bfloat16"):
-                result = rope(*inputs)
-            rotated(result, expected, 300, dtype)
 
 
 @behaviour("AxialRotaryEmbedding2D", hidden=True)
@@ -927,19 +1049,6 @@ def check_axial_rotary_embedding_2d_no_memory(
         q, k = (heads(rng, batch, n, seq, 8, dtype=dtype) for n in (4, 2))
         expected = right(q, k, height, width, prefix)
         rotated(mine(q, k, height, width, prefix), expected, 20, dtype)
-
-
-@behaviour("AxialRotaryEmbedding2D", hidden=True)
-def check_axial_rotary_embedding_2d_nothing_to_train(
-    student: Answers, reference: Answers, rng: Any
-) -> None:
-    """There is nothing to train, and the state_dict is empty, before and after a call."""
-    rope, q = module(student, 8, 40.0), heads(rng, 1, 2, 7, 8)
-    with good_input():
-        rotated(rope(q, q, 2, 3, 1), module(reference, 8, 40.0)(q, q, 2, 3, 1), 3)
-    for made in (rope, module(student, 8, 40.0)):
-        state = instance(made.method("state_dict"), what="state_dict()")
-        equal(state.method("__len__"), 0, what="the number of entries of the state_dict")
 
 
 @behaviour("AxialRotaryEmbedding2D", hidden=True)
@@ -977,21 +1086,6 @@ def check_axial_rotary_embedding_2d_other_sizes(
 
 
 @behaviour("AxialRotaryEmbedding2D", hidden=True)
-def check_axial_rotary_embedding_2d_leaves_input(
-    student: Answers, reference: Answers, rng: Any
-) -> None:
-    """q and k are still what they were: other code may hold them."""
-    for prefix in (0, 2):
-        q, k = heads(rng, 2, 4, prefix + 6, 8), heads(rng, 2, 2, prefix + 6, 8)
-        inputs = (q, k, 2, 3, prefix)
-        expected = module(reference, 8)(*inputs)
-        result, after = module(student, 8).with_inputs(*inputs)
-        for name, now, before in zip(("q", "k"), after, inputs, strict=False):
-            unchanged(now, before, what=name)
-        rotated(result, expected, 3)
-
-
-@behaviour("AxialRotaryEmbedding2D", hidden=True)
 def check_axial_rotary_embedding_2d_refuses_dim_and_base(
     student: Answers, reference: Answers, rng: Any
 ) -> None:
@@ -1024,14 +1118,17 @@ def check_axial_rotary_embedding_2d_refuses_grid(
     expected, rope = module(reference, 8)(q, k, 2, 3), module(student, 8)
     with good_input():
         rotated(rope(q, k, 2, 3), expected, 3)
-    for height, width, prefix in ((-2, -3, 0), (0, 3, 6), (3, 0, 6), (-1, 3, 9), (2, 4, -2)):
+    empty = ((-2, -3, 0), (0, 3, 6), (3, 0, 6), (-1, 3, 9))
+    for height, width, prefix in (*empty, (2, 4, -2), (2, 3, -6), (2, 3, -1), (1, 6, -6)):
         because = f"{height} rows, {width} columns and {prefix} prefix tokens"
         refuses(rope, q, k, height, width, prefix, because=because)
+    twice = [heads(rng, 2, n, 12, 8) for n in (4, 2)]
+    refuses(rope, *twice, 2, 3, -6, because="12 tokens for 2·3 patches and -6 prefix tokens")
     nothing = (q[:, :, :0], k[:, :, :0])
     refuses(rope, *nothing, 0, 0, because="a grid without a patch")
 
 
-@behaviour("AxialRotaryEmbedding2D", weight=2, hidden=True)
+@behaviour("AxialRotaryEmbedding2D", hidden=True)
 def check_axial_rotary_embedding_2d_refuses_shapes(
     student: Answers, reference: Answers, rng: Any
 ) -> None:

@@ -61,6 +61,27 @@ def slopes_next_ones_in_a_row(num_heads: int) -> Array:
     return np.concatenate([slopes[:power], right.alibi_slopes(2 * power)[: num_heads - power]])
 
 
+def slopes_second_of_every_two(num_heads: int) -> Array:
+    """[1::2] for [0::2]: every other slope of the next power, from its second on."""
+    slopes = right.alibi_slopes(num_heads)
+    power = 2 ** (num_heads.bit_length() - 1)
+    return np.concatenate([slopes[:power], slopes[:power][: num_heads - power]])
+
+
+def slopes_odd_over_the_smaller(num_heads: int) -> Array:
+    """The odd numbers are right, and divided by p where they count heads of 2p."""
+    slopes = right.alibi_slopes(num_heads)
+    power = 2 ** (num_heads.bit_length() - 1)
+    odd = np.arange(1, 2 * (num_heads - power), 2)
+    return np.concatenate([slopes[:power], 2.0 ** (-8 * odd / power)])
+
+
+def slopes_added_heads_first(num_heads: int) -> Array:
+    slopes = right.alibi_slopes(num_heads)
+    power = 2 ** (num_heads.bit_length() - 1)
+    return np.concatenate([slopes[power:], slopes[:power]])
+
+
 def slopes_float32(num_heads: int) -> Array:
     return right.alibi_slopes(num_heads).astype(np.float32)
 
@@ -119,6 +140,30 @@ ALIBI_SLOPES = (
         "alibi-slopes",
     ),
     Misconception(
+        "alibi-slopes-second-of-every-two",
+        slopes_second_of_every_two,
+        "alibi_slopes_other_counts",
+        "The heads that are left over got slopes that are there already. Of the next "
+        "power's slopes take every other one from the first on: those with odd h lie between.",
+        "alibi-slopes",
+    ),
+    Misconception(
+        "alibi-slopes-odd-over-the-smaller",
+        slopes_odd_over_the_smaller,
+        "alibi_slopes_other_counts",
+        "The heads that are left over fall off twice too fast. Their slopes are those of 2p heads, "
+        "so it is 2p that their h is divided by, not p.",
+        "alibi-slopes",
+    ),
+    Misconception(
+        "alibi-slopes-added-heads-first",
+        slopes_added_heads_first,
+        "alibi_slopes_other_counts",
+        "The slopes are the right ones in another order: those of the heads that are left over "
+        "stand in front. They come last, behind all slopes of the power of two below.",
+        "alibi-slopes",
+    ),
+    Misconception(
         "alibi-slopes-float32",
         slopes_float32,
         "alibi_slopes_float64",
@@ -159,10 +204,26 @@ def bias_signed(q_positions: Array, k_positions: Array, slopes: Array) -> Array:
     return m[:, None, None] * right.signed_distances(q_positions, k_positions)
 
 
+def bias_query_minus_key(q_positions: Array, k_positions: Array, slopes: Array) -> Array:
+    """attention-gym#86 once more: wrong on both sides, in sign and for want of a distance."""
+    return -bias_signed(q_positions, k_positions, slopes)
+
+
+def bias_later_free(q_positions: Array, k_positions: Array, slopes: Array) -> Array:
+    """max(query − key, 0) for the distance."""
+    bias = right.alibi_bias(q_positions, k_positions, slopes)
+    return np.where(right.signed_distances(q_positions, k_positions) > 0, 0.0, bias)
+
+
 def bias_of_rows(q_positions: Array, k_positions: Array, slopes: Array) -> Array:
     """PaddleNLP#6496: places in the array stand for positions, which padding has shifted."""
     _, n_q, n_k = right.alibi_bias(q_positions, k_positions, slopes).shape
     return right.alibi_bias(np.arange(n_q), np.arange(n_k), slopes)
+
+
+def bias_one_slope(q_positions: Array, k_positions: Array, slopes: Array) -> Array:
+    bias = right.alibi_bias(q_positions, k_positions, slopes)
+    return np.broadcast_to(bias[:1], bias.shape).copy()
 
 
 def bias_keys_first(q_positions: Array, k_positions: Array, slopes: Array) -> Array:
@@ -175,7 +236,7 @@ def bias_heads_last(q_positions: Array, k_positions: Array, slopes: Array) -> Ar
 
 def bias_masks_later_keys(q_positions: Array, k_positions: Array, slopes: Array) -> Array:
     bias = right.alibi_bias(q_positions, k_positions, slopes)
-    return np.where(right.signed_distances(q_positions, k_positions) > 0, -1e9, bias)
+    return np.where(right.signed_distances(q_positions, k_positions) > 0, -np.inf, bias)
 
 
 def bias_whole_positions(q_positions: Array, k_positions: Array, slopes: Array) -> Array:
@@ -226,9 +287,9 @@ ALIBI_BIAS = (
         "alibi-bias-of-the-key-alone",
         bias_of_the_key_alone,
         "alibi_bias_worked_penalties",
-        "Your bias does not look at the query. Under a causal softmax that makes no difference, "
-        "since each row is shifted by a constant; as a table of distances it is another one.",
-        "alibi-shift",
+        "Your bias does not look at the query: every row is the same, and it is positive. What is "
+        "asked for is minus the slope times the distance between the two.",
+        "alibi-bias",
     ),
     Misconception(
         "alibi-bias-signed",
@@ -236,7 +297,24 @@ ALIBI_BIAS = (
         "alibi_bias_both_sides",
         "A key after the query gets a positive bias, more the further it is away. The distance "
         "counts to either side, so it needs its absolute value.",
-        "alibi-bidirectional",
+        "alibi-bias",
+    ),
+    Misconception(
+        "alibi-bias-query-minus-key",
+        bias_query_minus_key,
+        "alibi_bias_worked_penalties",
+        "Slope times query minus key rewards the keys before the query, the more the further they "
+        "are, and punishes those after it. Two things are missing: a distance has no sign, and the "
+        "bias is minus the slope times it.",
+        "alibi-bias",
+    ),
+    Misconception(
+        "alibi-bias-later-free",
+        bias_later_free,
+        "alibi_bias_both_sides",
+        "Keys after the query cost nothing, however far away they are. The distance counts to "
+        "either side; what a causal model may see is decided elsewhere.",
+        "alibi-bias",
     ),
     Misconception(
         "alibi-bias-of-rows",
@@ -245,6 +323,14 @@ ALIBI_BIAS = (
         "The distances are those of places in the arrays, 0, 1, 2, …, whatever positions were "
         "given. Padding, caches and permuted keys all move the one against the other.",
         "alibi-bias",
+    ),
+    Misconception(
+        "alibi-bias-one-slope",
+        bias_one_slope,
+        "alibi_bias_worked_penalties",
+        "All heads fall off like the first one. Each head has its own slope; give the slopes two "
+        "more axes, so that they run along the heads.",
+        "alibi-slopes",
     ),
     Misconception(
         "alibi-bias-keys-first",
@@ -268,7 +354,7 @@ ALIBI_BIAS = (
         "alibi_bias_both_sides",
         "Keys after the query are masked. The causal mask is another matter, for the attention to "
         "add: the bias itself falls evenly to both sides.",
-        "alibi-bidirectional",
+        "alibi-bias",
     ),
     Misconception(
         "alibi-bias-whole-positions",
@@ -292,7 +378,7 @@ ALIBI_BIAS = (
         "alibi_bias_float64",
         "The bias was computed in float32, where positions beyond 16 million have no neighbours "
         "any more. Tables are float64 here, and only results are cast.",
-        "alibi-module",
+        "ex-alibi_bias",
     ),
     Misconception(
         "alibi-bias-in-place",
@@ -401,6 +487,65 @@ def attention_over_queries(raw: Array, root: float, bias: Array, away: Array) ->
     return np.nan_to_num(softmax(hide(raw + bias, away > 0), axis=1))
 
 
+@attention_with
+def attention_without_bias(raw: Array, root: float, bias: Array, away: Array) -> Array:
+    return softmax(hide(raw, away > 0))
+
+
+@attention_with
+def attention_bias_after_softmax(raw: Array, root: float, bias: Array, away: Array) -> Array:
+    return softmax(hide(raw, away > 0)) + bias
+
+
+@attention_with
+def attention_looks_ahead(raw: Array, root: float, bias: Array, away: Array) -> Array:
+    """The mask the wrong way round; a query behind all keys sees none."""
+    return softmax(hide(raw + bias, away < 0))
+
+
+@attention_with
+def attention_hides_with_zero(raw: Array, root: float, bias: Array, away: Array) -> Array:
+    return softmax(np.where(away > 0, 0.0, raw + bias))
+
+
+@attention_with
+def attention_hides_with_a_billion(raw: Array, root: float, bias: Array, away: Array) -> Array:
+    return softmax(np.where(away > 0, -1e9, raw + bias))
+
+
+@attention_with
+def attention_not_normalised(raw: Array, root: float, bias: Array, away: Array) -> Array:
+    scores = hide(raw + bias, away > 0)
+    return np.exp(scores - scores.max(axis=-1, keepdims=True))
+
+
+@attention_with
+def attention_overflows(raw: Array, root: float, bias: Array, away: Array) -> Array:
+    """exp of the scores as they are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        powers = np.exp(hide(raw + bias, away > 0))
+        return powers / powers.sum(axis=-1, keepdims=True)
+
+
+@attention_with
+def attention_divides_by_d(raw: Array, root: float, bias: Array, away: Array) -> Array:
+    return softmax(hide(raw / root + bias, away > 0))
+
+
+def attention_bias_of_rows(
+    q: Array, k: Array, v: Array, slopes: Array, q_positions: Array, k_positions: Array
+) -> Array:
+    """The mask goes by position and the distance by place in the arrays."""
+
+    @attention_with
+    def attend(raw: Array, root: float, bias: Array, away: Array) -> Array:
+        n_q, n_k = away.shape
+        places = right.alibi_bias(np.arange(n_q), np.arange(n_k), slopes)
+        return softmax(hide(raw + places, away > 0))
+
+    return attend(q, k, v, slopes, q_positions, k_positions)
+
+
 def attention_of_rows(
     q: Array, k: Array, v: Array, slopes: Array, q_positions: Array, k_positions: Array
 ) -> Array:
@@ -428,6 +573,18 @@ def attention_in_the_input_dtype(
     with np.errstate(over="ignore", invalid="ignore"):
         scores = q @ k.swapaxes(1, 2) / q.dtype.type(math.sqrt(q.shape[-1])) + bias
         return (softmax(hide(scores, away > 0).astype(q.dtype)) @ v).astype(q.dtype)
+
+
+def attention_positions_in_float32(
+    q: Array, k: Array, v: Array, slopes: Array, q_positions: Array, k_positions: Array
+) -> Array:
+    """Positions are cast like the rest; beyond 16 million float32 has no odd ones."""
+    result = right.alibi_attention(q, k, v, slopes, q_positions, k_positions)
+    if result.dtype != np.float32:
+        return result
+    q_at, k_at = (np.asarray(p).astype(np.float32) for p in (q_positions, k_positions))
+    moved = np.maximum(q_at, k_at.min())  # rounded down, a query may see nothing
+    return right.alibi_attention(q, k, v, slopes, moved, k_at)
 
 
 def attention_into_integers(
@@ -545,6 +702,54 @@ ALIBI_ATTENTION = (
         "alibi-bias",
     ),
     Misconception(
+        "alibi-attention-bias-of-rows",
+        attention_bias_of_rows,
+        "alibi_attention_worked_weights",
+        "The mask goes by position, but the distances in your bias are those of places in the "
+        "arrays, 0, 1, 2, … Take them from the positions too.",
+        "alibi-bias",
+    ),
+    Misconception(
+        "alibi-attention-without-bias",
+        attention_without_bias,
+        "alibi_attention_worked_weights",
+        "Near and far keys of equal scores weigh the same: the bias is missing. It is added to the "
+        "scores before the softmax.",
+        "alibi-bias",
+    ),
+    Misconception(
+        "alibi-attention-bias-after-softmax",
+        attention_bias_after_softmax,
+        "alibi_attention_worked_weights",
+        "The bias was added to the weights, after the softmax, so that they are negative for far "
+        "keys and do not add up to 1. It is a term on the scores, which the softmax then turns "
+        "into weights.",
+        "alibi-bias",
+    ),
+    Misconception(
+        "alibi-attention-looks-ahead",
+        attention_looks_ahead,
+        "alibi_attention_worked_weights",
+        "The mask is the wrong way round: keys before the query are hidden, and those after it are "
+        "seen. A key is visible when its position is at most that of the query.",
+        "ex-alibi_attention",
+    ),
+    Misconception(
+        "alibi-attention-hides-with-zero",
+        attention_hides_with_zero,
+        "alibi_attention_worked_weights",
+        "Keys after the query have weight: their scores were set to 0, and the exponential of 0 is "
+        "1. A score that shall have no weight must be minus infinity.",
+        "ex-alibi_attention",
+    ),
+    Misconception(
+        "alibi-attention-not-normalised",
+        attention_not_normalised,
+        "alibi_attention_worked_weights",
+        "Your weights do not add up to 1: the powers were not divided by their sum over the keys.",
+        "alibi-slopes",
+    ),
+    Misconception(
         "alibi-attention-one-slope",
         attention_one_slope,
         "alibi_attention_worked_weights",
@@ -577,6 +782,31 @@ ALIBI_ATTENTION = (
         "alibi-bias",
     ),
     Misconception(
+        "alibi-attention-divides-by-d",
+        attention_divides_by_d,
+        "alibi_attention_scores",
+        "The dot products are divided by d, the width of a head. It is its square root that they "
+        "are divided by.",
+        "alibi-bias",
+    ),
+    Misconception(
+        "alibi-attention-overflows",
+        attention_overflows,
+        "alibi_attention_large_scores",
+        "The exponential of a score was taken as it is. Above 709 it overflows, and far below "
+        "zero a whole row becomes 0 and is divided by 0. Take each row's largest score off first.",
+        "ex-alibi_attention",
+    ),
+    Misconception(
+        "alibi-attention-hides-with-a-billion",
+        attention_hides_with_a_billion,
+        "alibi_attention_large_scores",
+        "Later keys were hidden with a large negative number. A key that is far enough away, or "
+        "unlike enough, has a score below that, and then the hidden one outweighs it. Nothing is "
+        "below minus infinity.",
+        "ex-alibi_attention",
+    ),
+    Misconception(
         "alibi-attention-always-float64",
         attention_always_float64,
         "alibi_attention_keeps_dtype",
@@ -587,9 +817,18 @@ ALIBI_ATTENTION = (
     Misconception(
         "alibi-attention-in-the-input-dtype",
         attention_in_the_input_dtype,
-        "alibi_attention_in_float64",
-        "Scores were computed in the dtype of q. Products of float16 overflow, and a large penalty "
-        "in float32 has lost the digits that tell keys apart: go up first, and back at the end.",
+        "alibi_attention_small_dtypes",
+        "Scores were computed in the dtype of q, and in float16 a product of large vectors "
+        "overflows before it is divided by √d: go up to a wider dtype first, and back at the end.",
+        "ex-alibi_attention",
+    ),
+    Misconception(
+        "alibi-attention-positions-in-float32",
+        attention_positions_in_float32,
+        "alibi_attention_small_dtypes",
+        "Positions were cast to float32 before they were subtracted, and beyond 16 million that "
+        "has no room for odd numbers. Subtract them as they are: distances are small where it "
+        "matters, and can be cast.",
         "ex-alibi_attention",
     ),
     Misconception(
@@ -716,6 +955,55 @@ def bucket_not_clamped(relative: Array, both: bool, n: int, far: int) -> Array:
 
 
 @buckets_with
+def bucket_one_more_at_the_end(relative: Array, both: bool, n: int, far: int) -> Array:
+    distance = away(relative, both)
+    return placed(distance, np.minimum(grown(distance, n, far), n), both & (relative > 0), n)
+
+
+@buckets_with
+def bucket_from_one(relative: Array, both: bool, n: int, far: int) -> Array:
+    return right.t5_bucket(relative, both, 2 * n if both else n, far) + 1
+
+
+@buckets_with
+def bucket_rounded_up(relative: Array, both: bool, n: int, far: int) -> Array:
+    distance = away(relative, both)
+    large = np.minimum(np.ceil(grown(distance, n, far)), n - 1)
+    return placed(distance, large, both & (relative > 0), n)
+
+
+@buckets_with
+def bucket_earlier_keys_second(relative: Array, both: bool, n: int, far: int) -> Array:
+    """relative < 0 where > 0 is meant."""
+    if not both:
+        return right.t5_bucket(relative, both, n, far)
+    return right.t5_bucket(-relative, both, 2 * n, far)
+
+
+@buckets_with
+def bucket_zero_second(relative: Array, both: bool, n: int, far: int) -> Array:
+    """relative >= 0 where > 0 is meant."""
+    found = right.t5_bucket(relative, both, 2 * n if both else n, far)
+    return found + np.where(both & (relative == 0), n, 0)
+
+
+@buckets_with
+def bucket_all_to_each_side(relative: Array, both: bool, n: int, far: int) -> Array:
+    """num_buckets is never halved, neither for the layout nor for the second side."""
+    if not both:
+        return right.t5_bucket(relative, both, n, far)
+    distance = np.abs(relative)
+    large = np.minimum(grown(distance, 2 * n, max(far, n + 1)), 2 * n - 1)
+    return placed(distance, large, relative > 0, 2 * n)
+
+
+@buckets_with
+def bucket_later_keys_counted(relative: Array, both: bool, n: int, far: int) -> Array:
+    """max(relative, 0) in one direction: the past is what comes out as 0."""
+    return right.t5_bucket(relative if both else -relative, both, 2 * n if both else n, far)
+
+
+@buckets_with
 def bucket_straight(relative: Array, both: bool, n: int, far: int) -> Array:
     """The far buckets are equally wide, where they should grow with the distance."""
     distance, exact = away(relative, both), n // 2
@@ -740,6 +1028,28 @@ def bucket_fixed_reach(relative: Array, both: bool, n: int, far: int) -> Array:
 @buckets_with
 def bucket_fixed_number(relative: Array, both: bool, n: int, far: int) -> Array:
     return right.t5_bucket(relative, both, 32, max(far, 17))
+
+
+def bucket_always_both_ways(
+    relative_position: Array,
+    bidirectional: bool = True,
+    num_buckets: int = 32,
+    max_distance: int = 128,
+) -> Array:
+    right.t5_bucket(relative_position, bidirectional, num_buckets, max_distance)
+    buckets = max(num_buckets // 2 * 2, 4)
+    return right.t5_bucket(relative_position, True, buckets, max_distance)
+
+
+def bucket_always_one_way(
+    relative_position: Array,
+    bidirectional: bool = True,
+    num_buckets: int = 32,
+    max_distance: int = 128,
+) -> Array:
+    right.t5_bucket(relative_position, bidirectional, num_buckets, max_distance)
+    reach = max(max_distance, num_buckets // 2 + 1)
+    return right.t5_bucket(relative_position, False, num_buckets, reach)
 
 
 @buckets_with
@@ -826,6 +1136,54 @@ T5_BUCKET = (
         "alibi-t5",
     ),
     Misconception(
+        "t5-bucket-one-more-at-the-end",
+        bucket_one_more_at_the_end,
+        "t5_bucket_both_directions",
+        "What is far fell one bucket behind the last one. N buckets are numbered from 0, so the "
+        "last is N − 1.",
+        "alibi-t5",
+    ),
+    Misconception(
+        "t5-bucket-from-one",
+        bucket_from_one,
+        "t5_bucket_both_directions",
+        "Your buckets are numbered from 1. They number rows of a table, so the first one, for "
+        "distance 0, is bucket 0.",
+        "alibi-t5",
+    ),
+    Misconception(
+        "t5-bucket-rounded-up",
+        bucket_rounded_up,
+        "t5_bucket_both_directions",
+        "The logarithm was rounded up, so a bucket begins one distance behind its edge. Round "
+        "down: a bucket begins where its whole number is reached.",
+        "alibi-t5",
+    ),
+    Misconception(
+        "t5-bucket-earlier-keys-second",
+        bucket_earlier_keys_second,
+        "t5_bucket_both_directions",
+        "Keys before their query got the second half of the buckets. The relative position is key "
+        "− query, and the half is for those after it, where that is positive.",
+        "alibi-t5",
+    ),
+    Misconception(
+        "t5-bucket-zero-second",
+        bucket_zero_second,
+        "t5_bucket_both_directions",
+        "The query's own position fell among the keys after it. It is neither before nor after, "
+        "and belongs to bucket 0.",
+        "alibi-t5",
+    ),
+    Misconception(
+        "t5-bucket-all-to-each-side",
+        bucket_all_to_each_side,
+        "t5_bucket_both_directions",
+        "There are twice as many buckets as num_buckets says: each side got all of them. "
+        "Bidirectional, a side has half, and the later one begins at that half.",
+        "alibi-t5",
+    ),
+    Misconception(
         "t5-bucket-not-clamped",
         bucket_not_clamped,
         "t5_bucket_both_directions",
@@ -842,11 +1200,35 @@ T5_BUCKET = (
         "alibi-t5",
     ),
     Misconception(
+        "t5-bucket-always-one-way",
+        bucket_always_one_way,
+        "t5_bucket_both_directions",
+        "bidirectional is never looked at: all keys after the query share bucket 0, as in a "
+        "decoder. By default both directions count, with half of the buckets for each.",
+        "alibi-t5",
+    ),
+    Misconception(
+        "t5-bucket-always-both-ways",
+        bucket_always_both_ways,
+        "t5_bucket_one_direction",
+        "bidirectional is never looked at: with False too, half of the buckets went to keys after "
+        "the query. A decoder never sees those, and has all the buckets for what comes before.",
+        "alibi-t5",
+    ),
+    Misconception(
         "t5-bucket-later-keys-by-distance",
         bucket_later_keys_by_distance,
         "t5_bucket_one_direction",
         "With one direction a key after the query got a bucket of its own. A causal decoder "
         "never sees such keys; they all share bucket 0.",
+        "alibi-t5",
+    ),
+    Misconception(
+        "t5-bucket-later-keys-counted",
+        bucket_later_keys_counted,
+        "t5_bucket_one_direction",
+        "With one direction the keys before the query all fell into bucket 0, and those after it "
+        "have buckets. A decoder looks back, where key − query is negative: turn the sign first.",
         "alibi-t5",
     ),
     Misconception(
@@ -928,7 +1310,8 @@ def shaw_with(
         dtype = right.shaw_scores(q, k, relative_keys, q_positions, k_positions).dtype
         q, k, a = (np.asarray(x, dtype=np.float64) for x in (q, k, relative_keys))
         apart = right.signed_distances(q_positions, k_positions).astype(np.int64)
-        return score(q, k, a, apart, math.sqrt(q.shape[1])).astype(dtype)
+        with np.errstate(over="ignore"):  # scores that no root made smaller, in float16
+            return score(q, k, a, apart, math.sqrt(q.shape[1])).astype(dtype)
 
     return scores
 
@@ -966,6 +1349,14 @@ def shaw_drops_far(q: Array, k: Array, a: Array, apart: Array, root: float) -> A
 
 
 @shaw_with
+def shaw_clips_early(q: Array, k: Array, a: Array, apart: Array, root: float) -> Array:
+    """Clipped at K − 1, so that the first and the last row are never read."""
+    K = len(a) // 2
+    reach = max(K - 1, 0)
+    return (q @ k.T + on_rows(q, a, np.clip(apart, -reach, reach) + K)) / root
+
+
+@shaw_with
 def shaw_on_the_query(q: Array, k: Array, a: Array, apart: Array, root: float) -> Array:
     K = len(a) // 2
     rows = np.clip(apart, -K, K) + K
@@ -995,6 +1386,24 @@ def shaw_as_a_bias(q: Array, k: Array, a: Array, apart: Array, root: float) -> A
 def shaw_term_alone(q: Array, k: Array, a: Array, apart: Array, root: float) -> Array:
     K = len(a) // 2
     return on_rows(q, a, np.clip(apart, -K, K) + K) / root
+
+
+@shaw_with
+def shaw_content_alone(q: Array, k: Array, a: Array, apart: Array, root: float) -> Array:
+    return q @ k.T / root
+
+
+@shaw_with
+def shaw_without_side(q: Array, k: Array, a: Array, apart: Array, root: float) -> Array:
+    """The absolute distance picks the row, from the middle on."""
+    K = len(a) // 2
+    return (q @ k.T + on_rows(q, a, np.minimum(np.abs(apart), K) + K)) / root
+
+
+@shaw_with
+def shaw_keys_first(q: Array, k: Array, a: Array, apart: Array, root: float) -> Array:
+    K = len(a) // 2
+    return ((q @ k.T + on_rows(q, a, np.clip(apart, -K, K) + K)) / root).T
 
 
 @shaw_with
@@ -1121,11 +1530,43 @@ SHAW_SCORES = (
         "alibi-shaw",
     ),
     Misconception(
+        "shaw-scores-clips-early",
+        shaw_clips_early,
+        "shaw_scores_rows",
+        "The distances were clipped one too early, at K − 1: the first row of the table and the "
+        "last are never read. K itself still has rows of its own, 0 and 2K.",
+        "alibi-shaw",
+    ),
+    Misconception(
         "shaw-scores-of-rows",
         shaw_of_rows,
         "shaw_scores_rows",
         "The distances are those of places in the arrays, whatever positions were given. Take "
         "them from the positions.",
+        "alibi-shaw",
+    ),
+    Misconception(
+        "shaw-scores-without-side",
+        shaw_without_side,
+        "shaw_scores_rows",
+        "A key before the query and one equally far after it read the same row. The sign stays: "
+        "the rows below the middle are for keys before the query.",
+        "alibi-shaw",
+    ),
+    Misconception(
+        "shaw-scores-content-alone",
+        shaw_content_alone,
+        "shaw_scores_rows",
+        "The vectors of the distances are missing: only the keys were scored. Each pair adds the "
+        "product of its query with its row of the table.",
+        "alibi-shaw",
+    ),
+    Misconception(
+        "shaw-scores-keys-first",
+        shaw_keys_first,
+        "shaw_scores_rows",
+        "Rows and columns are exchanged: the result is (n_k, n_q). Scores have one row for each "
+        "query and one column for each key.",
         "alibi-shaw",
     ),
     Misconception(
@@ -1186,9 +1627,9 @@ SHAW_SCORES = (
     Misconception(
         "shaw-scores-in-the-input-dtype",
         shaw_in_the_input_dtype,
-        "shaw_scores_in_float64",
-        "The scores were computed in the dtype of q. Products of float16 overflow, and large ones "
-        "that nearly cancel lose their digits: go up to float64 first, and back at the end.",
+        "shaw_scores_large_products",
+        "The scores were computed in the dtype of q, and in float16 a product of large vectors "
+        "overflows before it is divided by √d: go up to a wider dtype first, and back at the end.",
         "ex-shaw_scores",
     ),
     Misconception(
@@ -1261,10 +1702,9 @@ def fixed_with_head_axis(q_positions: Array, k_positions: Array, slope: float) -
     return right.fixed_bias(q_positions, k_positions, slope)[None]
 
 
-def fixed_later_free(q_positions: Array, k_positions: Array, slope: float) -> Array:
-    """Keys after the query cost nothing."""
-    bias = right.fixed_bias(q_positions, k_positions, slope)
-    return np.where(right.signed_distances(q_positions, k_positions) > 0, 0.0, bias)
+def fixed_minus_the_key(q_positions: Array, k_positions: Array, slope: float) -> Array:
+    """The key-only form with its sign turned, as if the sign were all that is wrong with it."""
+    return -bias_of_the_key_alone(q_positions, k_positions, np.array([slope]))[0]
 
 
 def fixed_shifted_rows(q_positions: Array, k_positions: Array, slope: float) -> Array:
@@ -1316,6 +1756,14 @@ FIXED_BIAS = (
         "alibi-bidirectional",
     ),
     Misconception(
+        "fixed-bias-minus-the-key",
+        fixed_minus_the_key,
+        "fixed_bias_worked_penalties",
+        "The bias is minus the slope times the key's position, whichever query asks. Turning the "
+        "sign is not enough: it is the distance between the two that costs.",
+        "alibi-bidirectional",
+    ),
+    Misconception(
         "fixed-bias-key-alone-shifted",
         fixed_shifted_rows,
         "fixed_bias_both_sides",
@@ -1333,7 +1781,7 @@ FIXED_BIAS = (
     ),
     Misconception(
         "fixed-bias-later-free",
-        fixed_later_free,
+        one_head(bias_later_free),
         "fixed_bias_both_sides",
         "Keys after the query cost nothing, however far they are. In the bidirectional case they "
         "cost what keys before it do.",
@@ -1392,7 +1840,7 @@ FIXED_BIAS = (
         "fixed_bias_float64",
         "The bias was computed in float32, where positions beyond 16 million have no neighbours "
         "any more. Tables are float64 in this book.",
-        "alibi-module",
+        "ex-fixed_bias",
     ),
     Misconception(
         "fixed-bias-in-place",
@@ -1480,9 +1928,36 @@ def sdpa_without_mask(slopes: Tensor, n_q: int, n_k: int, offset: int) -> Tensor
 
 @sdpa_with
 def sdpa_own_key_hidden(slopes: Tensor, n_q: int, n_k: int, offset: int) -> Tensor:
+    """>= for >: the first query of a text sees nothing at all."""
     distance = apart(n_q, n_k, offset)
-    hidden = (distance >= 0) & (torch.arange(n_k) > 0)  # the first key stays, for the first query
-    return (slopes[:, None, None] * distance).masked_fill(hidden, -math.inf)
+    return (slopes[:, None, None] * distance).masked_fill(distance >= 0, -math.inf)
+
+
+@sdpa_with
+def sdpa_own_key_hidden_by_a_number(slopes: Tensor, n_q: int, n_k: int, offset: int) -> Tensor:
+    """The same with a large number for −∞: the first query gets the mean of all values."""
+    distance = apart(n_q, n_k, offset)
+    lowest = torch.finfo(torch.float32).min
+    return (slopes[:, None, None] * distance).masked_fill(distance >= 0, lowest)
+
+
+@sdpa_with
+def sdpa_bias_without_offset(slopes: Tensor, n_q: int, n_k: int, offset: int) -> Tensor:
+    """The mask knows the offset; the distances are those of queries that begin at 0."""
+    bias = -slopes[:, None, None] * apart(n_q, n_k, 0).abs()
+    return bias.masked_fill(apart(n_q, n_k, offset) > 0, -math.inf)
+
+
+@sdpa_with
+def sdpa_without_bias(slopes: Tensor, n_q: int, n_k: int, offset: int) -> Tensor:
+    """is_causal=True, and no more: it numbers the queries from 0."""
+    return right_mask(0 * slopes, n_q, n_k, 0)
+
+
+@sdpa_with
+def sdpa_later_rewarded(slopes: Tensor, n_q: int, n_k: int, offset: int) -> Tensor:
+    """No mask, and slope times key minus query, which is a reward after the query."""
+    return slopes[:, None, None] * apart(n_q, n_k, offset)
 
 
 @sdpa_with
@@ -1495,6 +1970,14 @@ def sdpa_without_root(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: i
     return through(q, k, v, right_mask(slopes, q.shape[2], k.shape[2], offset), scale=1.0)
 
 
+def sdpa_bias_divided_by_root(
+    q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0
+) -> Tensor:
+    right_torch.alibi_sdpa(q, k, v, slopes, offset)
+    mask = right_mask(slopes, q.shape[2], k.shape[2], offset) / math.sqrt(q.shape[3])
+    return through(q, k, v, mask)
+
+
 def sdpa_positions_in_input_dtype(
     q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0
 ) -> Tensor:
@@ -1505,6 +1988,14 @@ def sdpa_positions_in_input_dtype(
     bias = slopes.to(q.dtype)[:, None, None] * (k_at - q_at[:, None])
     hidden = apart(q.shape[2], k.shape[2], offset) > 0
     return through(q, k, v, bias.masked_fill(hidden, -math.inf))
+
+
+def sdpa_key_bias_cast(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0) -> Tensor:
+    """The key-only form, exact in float32, and then cast for the mask: it grows with the text."""
+    right_torch.alibi_sdpa(q, k, v, slopes, offset)
+    n_q, n_k = q.shape[2], k.shape[2]
+    bias = (slopes.float()[:, None, None] * torch.arange(n_k)).expand(-1, n_q, -1)
+    return through(q, k, v, bias.masked_fill(apart(n_q, n_k, offset) > 0, -math.inf).to(q.dtype))
 
 
 def sdpa_bias_in_input_dtype(
@@ -1534,6 +2025,15 @@ def sdpa_autocast_dtype(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset:
     out = right_torch.alibi_sdpa(q, k, v, slopes, offset)
     kind = q.device.type
     return out.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else out
+
+
+def sdpa_matrix_product(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0) -> Tensor:
+    """diffusers#13920, for a bias: autocast makes a matrix product bfloat16, whatever is cast."""
+    right_torch.alibi_sdpa(q, k, v, slopes, offset)
+    distance = apart(q.shape[2], k.shape[2], offset)
+    bias = slopes.float()[:, None] @ distance.float().reshape(1, -1)
+    bias = bias.float().unflatten(1, distance.shape)
+    return through(q, k, v, bias.masked_fill(distance > 0, -math.inf))
 
 
 def sdpa_in_place(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0) -> Tensor:
@@ -1586,8 +2086,40 @@ ALIBI_SDPA = (
         "alibi-sdpa-own-key-hidden",
         sdpa_own_key_hidden,
         "alibi_sdpa_worked_weights",
-        "The key at the query's own position is hidden. Causal means no later key, and a token "
-        "may look at itself, at distance 0.",
+        "The key at the query's own position is hidden, and the first query of a text sees "
+        "nothing. Causal means no later key: a token may look at itself, at distance 0.",
+        "alibi-module",
+    ),
+    Misconception(
+        "alibi-sdpa-own-key-hidden-by-a-number",
+        sdpa_own_key_hidden_by_a_number,
+        "alibi_sdpa_worked_weights",
+        "The key at the query's own position is hidden, and the first query of a text, which sees "
+        "nothing then, gets the mean of all values. A token may look at itself, at distance 0.",
+        "alibi-module",
+    ),
+    Misconception(
+        "alibi-sdpa-bias-divided-by-root",
+        sdpa_bias_divided_by_root,
+        "alibi_sdpa_worked_weights",
+        "The bias was divided by √d too. Only the dot product is, and torch does that by itself; "
+        "the slopes were chosen for scores that have been scaled already.",
+        "alibi-bias",
+    ),
+    Misconception(
+        "alibi-sdpa-without-bias",
+        sdpa_without_bias,
+        "alibi_sdpa_worked_weights",
+        "Near and far keys of equal scores weigh the same: the mask is there, but the bias is not. "
+        "`is_causal` knows neither slopes nor an offset; bias and mask belong into one array.",
+        "alibi-module",
+    ),
+    Misconception(
+        "alibi-sdpa-later-rewarded",
+        sdpa_later_rewarded,
+        "alibi_sdpa_worked_weights",
+        "Keys after the query are not hidden but rewarded, the more the further they are. Slope "
+        "times key minus query is right for the keys before it; put minus infinity on the others.",
         "alibi-module",
     ),
     Misconception(
@@ -1615,6 +2147,14 @@ ALIBI_SDPA = (
         "alibi-module",
     ),
     Misconception(
+        "alibi-sdpa-bias-without-offset",
+        sdpa_bias_without_offset,
+        "alibi_sdpa_offset",
+        "The mask knows the offset, but the distances in the bias are those of queries that begin "
+        "at position 0. Take both from the same positions, offset and on.",
+        "alibi-module",
+    ),
+    Misconception(
         "alibi-sdpa-queries-last",
         sdpa_queries_last,
         "alibi_sdpa_offset",
@@ -1634,8 +2174,18 @@ ALIBI_SDPA = (
         "alibi-sdpa-positions-in-input-dtype",
         sdpa_positions_in_input_dtype,
         "alibi_sdpa_bfloat16",
-        "The positions were cast to the dtype of q. bfloat16 has no odd numbers above 256, and "
-        "one number for 16 positions at 3000, so neighbours get one penalty. Subtract first.",
+        "Positions, or slopes times positions, were rounded to the dtype of q. At 3000 bfloat16 "
+        "has one number for 16, so neighbours get one penalty. Take the difference first: the near "
+        "keys, which count, then have small numbers.",
+        "alibi-module",
+    ),
+    Misconception(
+        "alibi-sdpa-key-bias-cast",
+        sdpa_key_bias_cast,
+        "alibi_sdpa_bfloat16",
+        "The bias is slope times key position, and was cast to the dtype of q. At 3000 such "
+        "numbers are too large for bfloat16 to tell neighbours apart. Take it from the distance, "
+        "which is small for the keys that count, or keep the mask in float32.",
         "alibi-module",
     ),
     Misconception(
@@ -1668,6 +2218,14 @@ ALIBI_SDPA = (
         "alibi_sdpa_autocast",
         "Under autocast the result has the autocast dtype. Cast it back to the dtype of q, or "
         "switch autocast off around the attention.",
+        "alibi-module",
+    ),
+    Misconception(
+        "alibi-sdpa-matrix-product",
+        sdpa_matrix_product,
+        "alibi_sdpa_autocast",
+        "Slopes and distances met in a matrix product, and autocast runs those in bfloat16 "
+        "whatever you cast before. Multiply elementwise, or switch autocast off there.",
         "alibi-module",
     ),
     Misconception(

@@ -91,7 +91,7 @@ GRID_POSITIONS = (
         "grid_positions_two_by_three",
         "A new row begins after as many patches as the grid is high. That is right on squares "
         "alone: a row is as long as the grid is wide.",
-        "grid-rectangles",
+        "grid-rows",
     ),
     Misconception(
         "grid-positions-from-one",
@@ -210,6 +210,22 @@ def sincos_ladder_of_dim(
     return wave_table(height, width, dim, base, first, half)
 
 
+def sincos_ladder_of_quarter(
+    height: int, width: int, dim: int, base: float = 10000.0, first: str = "row"
+) -> Array:
+    """The exponent's divisor is the number of pairs, and the 2 above it stands there too."""
+    two_d.sincos_2d(height, width, dim, base, first)
+    return two_d.sincos_2d(height, width, dim, base**2, first)
+
+
+def sincos_summed_in_each_half(
+    height: int, width: int, dim: int, base: float = 10000.0, first: str = "row"
+) -> Array:
+    table = two_d.sincos_2d(height, width, dim, base, first)
+    halves = np.split(table, 2, axis=-1)
+    return np.tile(halves[0] + halves[1], 2)
+
+
 def sincos_ladder_goes_on(
     height: int, width: int, dim: int, base: float = 10000.0, first: str = "row"
 ) -> Array:
@@ -277,11 +293,57 @@ def sincos_axes_alternate(
     return table.reshape(-1, 2, dim // 4, 2).swapaxes(1, 2).reshape(-1, dim)
 
 
+def sincos_as_mae(
+    height: int, width: int, dim: int, base: float = 10000.0, first: str = "row"
+) -> Array:
+    """The table that the text shows: MAE's, whose names say the opposite (mae#18, mae#63)."""
+    other = {"row": "column", "column": "row"}.get(first, first)
+    return sincos_blocks(height, width, dim, base, other)
+
+
+def sincos_from_one(
+    height: int, width: int, dim: int, base: float = 10000.0, first: str = "row"
+) -> Array:
+    def half(positions: Array) -> Array:
+        return interleaved(rope.rope_angles(positions + 1, dim // 2, base))
+
+    return wave_table(height, width, dim, base, first, half)
+
+
+def sincos_number_twice(
+    height: int, width: int, dim: int, base: float = 10000.0, first: str = "row"
+) -> Array:
+    """Two halves, as they should be, but both of them encode the number of the patch."""
+    two_d.sincos_2d(height, width, dim, base, first)
+    half = interleaved(rope.rope_angles(np.arange(height * width), dim // 2, base))
+    return np.concatenate([half, half], axis=-1)
+
+
+def sincos_coordinates_alternate(
+    height: int, width: int, dim: int, base: float = 10000.0, first: str = "row"
+) -> Array:
+    """The halves are woven into each other instead of joined: row, column, row, column, …"""
+    table = two_d.sincos_2d(height, width, dim, base, first)
+    return table.reshape(-1, 2, dim // 2).swapaxes(1, 2).reshape(-1, dim)
+
+
 def sincos_without_base(
     height: int, width: int, dim: int, base: float = 10000.0, first: str = "row"
 ) -> Array:
     two_d.sincos_2d(height, width, dim, base, first)
     return two_d.sincos_2d(height, width, dim, first=first)
+
+
+def sincos_even_is_enough(
+    height: int, width: int, dim: int, base: float = 10000.0, first: str = "row"
+) -> Array:
+    """Half of an even dim may be odd: then the table is wider than dim."""
+    if dim < 4 or dim % 2:
+        return two_d.sincos_2d(height, width, dim, base, first)
+    two_d.sincos_2d(height, width, 4, base, first)  # refuses what is to be refused
+    ladder = base ** (-np.arange(0, dim // 2, 2) / (dim // 2))
+    halves = [interleaved(p[:, None] * ladder) for p in two_d.grid_positions(height, width)]
+    return np.concatenate(halves if first == "row" else halves[::-1], axis=-1)
 
 
 def sincos_rounds_dim_down(
@@ -320,7 +382,40 @@ SINCOS_2D = (
         "sincos_2d_row_1_column_2",
         "The halves have changed places: the column stands where the row should. MAE's code does "
         "that under names that say the opposite; here the default is row first.",
-        "grid-conventions",
+        "grid-sincos",
+    ),
+    Misconception(
+        "sincos-2d-as-mae",
+        sincos_as_mae,
+        "sincos_2d_row_1_column_2",
+        "This is MAE's table: the column's half comes first, and in each half all sines stand "
+        "before all cosines. Asked for is row first, with each sine beside its cosine.",
+        "grid-sincos",
+    ),
+    Misconception(
+        "sincos-2d-from-one",
+        sincos_from_one,
+        "sincos_2d_row_1_column_2",
+        "Rows and columns are counted from one. The patch in the upper left corner stands in row "
+        "0 and column 0, and every pair of its vector has to read 0, 1.",
+        "grid-sincos",
+    ),
+    Misconception(
+        "sincos-2d-number-twice",
+        sincos_number_twice,
+        "sincos_2d_row_1_column_2",
+        "Both halves encode the number of the patch, so they are alike and neither knows the width "
+        "of the grid. Get row and column out of the number first, one for each half.",
+        "grid-sincos",
+    ),
+    Misconception(
+        "sincos-2d-coordinates-alternate",
+        sincos_coordinates_alternate,
+        "sincos_2d_row_1_column_2",
+        "The coordinates of row and column take turns, one by one, so a sine of the row stands "
+        "beside a sine of the column. Only inside a half do sines and cosines take turns: then "
+        "put the two halves one after the other.",
+        "grid-sincos",
     ),
     Misconception(
         "sincos-2d-cosines-first",
@@ -336,7 +431,7 @@ SINCOS_2D = (
         "sincos_2d_row_1_column_2",
         "The vectors are right, but they come column by column. The patches of an image are read "
         "row by row, so on a rectangle these vectors go to other patches.",
-        "grid-rectangles",
+        "grid-rows",
     ),
     Misconception(
         "sincos-2d-sizes-swapped",
@@ -344,7 +439,7 @@ SINCOS_2D = (
         "sincos_2d_row_1_column_2",
         "Height and width have changed places: the rows of the table are those of the grid turned "
         "on its side. Squares cannot tell, rectangles can.",
-        "grid-rectangles",
+        "grid-rows",
     ),
     Misconception(
         "sincos-2d-of-the-number",
@@ -376,7 +471,7 @@ SINCOS_2D = (
         "sincos_2d_published_table",
         "Within each half all sines stand before all cosines, as in MAE's code. Asked for is the "
         "paper's layout: each sine beside the cosine of the same frequency.",
-        "grid-conventions",
+        "grid-sincos",
     ),
     Misconception(
         "sincos-2d-ladder-of-dim",
@@ -384,6 +479,22 @@ SINCOS_2D = (
         "sincos_2d_published_table",
         "The exponent was divided by dim, but each half is an encoding of width dim/2. Your "
         "frequencies stop half-way down the ladder.",
+        "grid-sincos",
+    ),
+    Misconception(
+        "sincos-2d-ladder-of-quarter",
+        sincos_ladder_of_quarter,
+        "sincos_2d_published_table",
+        "The exponent −2i was divided by dim/4, the number of pairs in a half. It is divided by "
+        "the width of the half, dim/2: your frequencies fall twice as fast as they should.",
+        "grid-sincos",
+    ),
+    Misconception(
+        "sincos-2d-summed-in-each-half",
+        sincos_summed_in_each_half,
+        "sincos_2d_row_1_column_2",
+        "Both halves hold the sum of the row's code and the column's. Then row 1, column 2 looks "
+        "like row 2, column 1: leave one half to the row and one to the column.",
         "grid-sincos",
     ),
     Misconception(
@@ -408,7 +519,7 @@ SINCOS_2D = (
         "sincos_2d_column_first",
         "first changes nothing: the half of the row comes first whatever was asked. Weights that "
         'were trained with the other order need first="column".',
-        "grid-conventions",
+        "ex-sincos_2d",
     ),
     Misconception(
         "sincos-2d-transposed-for-column",
@@ -416,7 +527,7 @@ SINCOS_2D = (
         "sincos_2d_column_first",
         'With first="column" the patches changed their order. It is only the two halves of each '
         "vector that change places; the patches are read row by row all the same.",
-        "grid-conventions",
+        "grid-rows",
     ),
     Misconception(
         "sincos-2d-ignores-base",
@@ -425,6 +536,14 @@ SINCOS_2D = (
         "The base that was passed in is never used: 10000 is only its default. Grids are small, "
         "and smaller bases are common for images.",
         "grid-sincos",
+    ),
+    Misconception(
+        "sincos-2d-even-is-enough",
+        sincos_even_is_enough,
+        "sincos_2d_refuses_dim",
+        "An even dim was taken, but its half may be odd, and a half of seven coordinates holds no "
+        "whole number of pairs. dim has to be divisible by 4: refuse any other, by its number.",
+        "ex-sincos_2d",
     ),
     Misconception(
         "sincos-2d-rounds-dim-down",
@@ -495,6 +614,12 @@ def axial_ladder_of_dim(x: Array, rows: Array, cols: Array, base: float = 100.0)
     return axial(x, rows, cols, base, angles)
 
 
+def axial_ladder_of_quarter(x: Array, rows: Array, cols: Array, base: float = 100.0) -> Array:
+    """The exponent's divisor is the number of pairs, and the 2 above it stands there too."""
+    two_d.axial_rope_2d(x, rows, cols, base)
+    return two_d.axial_rope_2d(x, rows, cols, base**2)
+
+
 def axial_ladder_goes_on(x: Array, rows: Array, cols: Array, base: float = 100.0) -> Array:
     """https://github.com/huggingface/diffusers/issues/12538 is a cousin: two ideas of the split."""
 
@@ -520,6 +645,44 @@ def axial_sum(x: Array, rows: Array, cols: Array, base: float = 100.0) -> Array:
         return rope.rope_angles(rows + cols, dim, base)
 
     return axial(x, rows, cols, base, angles)
+
+
+def axial_sum_in_each_half(x: Array, rows: Array, cols: Array, base: float = 100.0) -> Array:
+    return two_d.axial_rope_2d(
+        x, np.add(rows, cols, dtype=float), np.add(rows, cols, dtype=float), base
+    )
+
+
+def axial_first_half_only(x: Array, rows: Array, cols: Array, base: float = 100.0) -> Array:
+    """The row turns its half; the other half is passed through."""
+    right = two_d.axial_rope_2d(x, rows, cols, base)
+    right[..., right.shape[-1] // 2 :] = np.asarray(x)[..., right.shape[-1] // 2 :]
+    return right
+
+
+def axial_not_woven(x: Array, rows: Array, cols: Array, base: float = 100.0) -> Array:
+    """Slices 0::2 and 1::2 are turned, and then stand one after the other in each half."""
+    right = two_d.axial_rope_2d(x, rows, cols, base)
+    halves = np.split(right, 2, axis=-1)
+    parts = [part for h in halves for part in (h[..., 0::2], h[..., 1::2])]
+    return np.concatenate(parts, axis=-1)
+
+
+def axial_turned_twice(x: Array, rows: Array, cols: Array, base: float = 100.0) -> Array:
+    """The first coordinate of a pair is overwritten before the second one is computed from it."""
+    right = two_d.axial_rope_2d(x, rows, cols, base)
+    x = rope.as_floats(x, "x")
+    rows, cols = two_d.as_places(x, rows, cols)
+    halves = [rope.rope_angles(p, x.shape[-1] // 2, base) for p in (rows, cols)]
+    angles = np.concatenate(halves, axis=-1)
+    right[..., 1::2] = right[..., 0::2] * np.sin(angles) + x[..., 1::2] * np.cos(angles)
+    return right
+
+
+def axial_whole_places(x: Array, rows: Array, cols: Array, base: float = 100.0) -> Array:
+    two_d.axial_rope_2d(x, rows, cols, base)
+    rows, cols = (np.asarray(p).astype(np.int64) for p in (rows, cols))
+    return two_d.axial_rope_2d(x, rows, cols, base)
 
 
 def axial_half_layout(x: Array, rows: Array, cols: Array, base: float = 100.0) -> Array:
@@ -621,6 +784,14 @@ AXIAL_ROPE_2D = (
         "grid-axial",
     ),
     Misconception(
+        "axial-rope-2d-ladder-of-quarter",
+        axial_ladder_of_quarter,
+        "axial_rope_2d_published_numbers",
+        "The exponent −2i was divided by dim/4, the number of pairs in a half. It is divided by "
+        "the width of the half, dim/2: your frequencies fall twice as fast as they should.",
+        "grid-axial",
+    ),
+    Misconception(
         "axial-rope-2d-ladder-goes-on",
         axial_ladder_goes_on,
         "axial_rope_2d_published_numbers",
@@ -643,6 +814,46 @@ AXIAL_ROPE_2D = (
         "Every pair turns by row plus column, so row 1, column 2 and row 2, column 1 are one "
         "place. Row and column need pairs of their own, half of them each.",
         "grid-axial",
+    ),
+    Misconception(
+        "axial-rope-2d-sum-in-each-half",
+        axial_sum_in_each_half,
+        "axial_rope_2d_published_numbers",
+        "Both halves turn by row plus column, so row 1, column 2 and row 2, column 1 are one "
+        "place. The first half is for the row alone, the second for the column alone.",
+        "grid-axial",
+    ),
+    Misconception(
+        "axial-rope-2d-first-half-only",
+        axial_first_half_only,
+        "axial_rope_2d_published_numbers",
+        "Only the first half was turned; the second came back as it was, so patches of one row "
+        "cannot be told apart. The column turns the second half.",
+        "grid-axial",
+    ),
+    Misconception(
+        "axial-rope-2d-not-woven",
+        axial_not_woven,
+        "axial_rope_2d_published_numbers",
+        "The pairs turned rightly, but all first coordinates of a half came back before all second "
+        "ones. Put each number where it was taken from: the two of a pair are neighbours.",
+        "grid-axial",
+    ),
+    Misconception(
+        "axial-rope-2d-turned-twice",
+        axial_turned_twice,
+        "axial_rope_2d_published_numbers",
+        "The second coordinate of each pair was computed from a first one that had been turned "
+        "already. Slices of an array are views: compute both from the old values, then write.",
+        "grid-axial",
+    ),
+    Misconception(
+        "axial-rope-2d-whole-places",
+        axial_whole_places,
+        "axial_rope_2d_leaves_input",
+        "Rows and columns were cut to whole numbers. They may be fractions, as the centres of "
+        "finer patches are: turn them into floats, not into integers.",
+        "ex-axial_rope_2d",
     ),
     Misconception(
         "axial-rope-2d-rows-only",
@@ -689,7 +900,7 @@ AXIAL_ROPE_2D = (
         "axial_rope_2d_published_numbers",
         "Rows and columns were made up from the number of vectors, as if they came from a square. "
         "They are given, they may stand in any order, and most images are no squares.",
-        "grid-rectangles",
+        "grid-rows",
     ),
     Misconception(
         "axial-rope-2d-into-integers",
@@ -726,7 +937,7 @@ AXIAL_ROPE_2D = (
     Misconception(
         "axial-rope-2d-broadcasts",
         axial_broadcasts,
-        "axial_rope_2d_refuses_places",
+        "axial_rope_2d_refuses",
         "Rows or columns of another shape than (n,) were spread over the vectors without a word. "
         "Compare the shapes before you compute: a single row for all patches is a mistake.",
         "ex-axial_rope_2d",
@@ -734,7 +945,7 @@ AXIAL_ROPE_2D = (
     Misconception(
         "axial-rope-2d-leaves-a-rest",
         axial_leaves_a_rest,
-        "axial_rope_2d_refuses_dim_and_base",
+        "axial_rope_2d_refuses",
         "Where 4 does not divide dim the last coordinates were passed through. Two halves of pairs "
         "need a multiple of 4: refuse any other width, with the number in the message.",
         "ex-axial_rope_2d",
@@ -776,6 +987,16 @@ def mixed_product(x: Array, rows: Array, cols: Array, row_freqs: Array, col_freq
 
 def mixed_mean(x: Array, rows: Array, cols: Array, row_freqs: Array, col_freqs: Array) -> Array:
     return mixed(x, rows, cols, row_freqs, col_freqs, lambda r, c, f, g: (r * f + c * g) / 2)
+
+
+def mixed_rows_only(
+    x: Array, rows: Array, cols: Array, row_freqs: Array, col_freqs: Array
+) -> Array:
+    return mixed(x, rows, cols, row_freqs, col_freqs, lambda r, c, f, g: r * f)
+
+
+def mixed_one_set(x: Array, rows: Array, cols: Array, row_freqs: Array, col_freqs: Array) -> Array:
+    return mixed(x, rows, cols, row_freqs, col_freqs, lambda r, c, f, g: (r + c) * f)
 
 
 def mixed_as_axial(x: Array, rows: Array, cols: Array, row_freqs: Array, col_freqs: Array) -> Array:
@@ -907,6 +1128,22 @@ MIXED_ROPE_2D = (
         "grid-mixed",
     ),
     Misconception(
+        "mixed-rope-2d-rows-only",
+        mixed_rows_only,
+        "mixed_rope_2d_by_hand",
+        "The pairs turn with the row alone, so patches of one row cannot be told apart. The "
+        "column's turn, by its own frequency, is added to it.",
+        "grid-mixed",
+    ),
+    Misconception(
+        "mixed-rope-2d-one-set",
+        mixed_one_set,
+        "mixed_rope_2d_by_hand",
+        "The frequencies of the row were used for the column too, so a pair turns by row plus "
+        "column and looks along one diagonal only. The column has frequencies of its own.",
+        "grid-mixed",
+    ),
+    Misconception(
         "mixed-rope-2d-as-axial",
         mixed_as_axial,
         "mixed_rope_2d_by_hand",
@@ -981,7 +1218,7 @@ MIXED_ROPE_2D = (
     Misconception(
         "mixed-rope-2d-spreads-frequencies",
         mixed_spreads_frequencies,
-        "mixed_rope_2d_refuses_frequencies",
+        "mixed_rope_2d_refuses",
         "A single frequency was spread over all pairs without a word. Each pair needs its own two: "
         "compare the shapes with (dim/2,) before you compute.",
         "ex-mixed_rope_2d",
@@ -989,7 +1226,7 @@ MIXED_ROPE_2D = (
     Misconception(
         "mixed-rope-2d-spreads-places",
         mixed_spreads_places,
-        "mixed_rope_2d_refuses_places",
+        "mixed_rope_2d_refuses",
         "A single row or column was spread over all vectors without a word. Each vector needs its "
         "own two: compare the shapes with (n,) before you compute.",
         "ex-mixed_rope_2d",
@@ -1049,6 +1286,59 @@ def resize_nearest(table: Array, old_hw: Size, new_hw: Size) -> Array:
 
 def resize_extrapolates(table: Array, old_hw: Size, new_hw: Size) -> Array:
     return along(table, old_hw, new_hw, lambda old, new: linear(half_pixel(old, new), old))
+
+
+def resize_not_clamped(table: Array, old_hw: Size, new_hw: Size) -> Array:
+    """The indices are clamped and the places are not: the upper edge is right, the lower is not."""
+
+    def weights(old: int, new: int) -> Array:
+        places = half_pixel(old, new)
+        lower = np.clip(np.floor(places).astype(int), 0, old - 1)
+        share = (places - lower)[:, None]
+        eye = np.eye(old)
+        return (1 - share) * eye[lower] + share * eye[np.minimum(lower + 1, old - 1)]
+
+    return along(table, old_hw, new_hw, weights)
+
+
+def resize_weights_swapped(table: Array, old_hw: Size, new_hw: Size) -> Array:
+    def weights(old: int, new: int) -> Array:
+        places = np.clip(half_pixel(old, new), 0, old - 1)
+        lower = np.floor(places).astype(int)
+        share = (places - lower)[:, None]
+        eye = np.eye(old)
+        return share * eye[lower] + (1 - share) * eye[np.minimum(lower + 1, old - 1)]
+
+    return along(table, old_hw, new_hw, weights)
+
+
+def resize_upside_down(table: Array, old_hw: Size, new_hw: Size) -> Array:
+    """new/old in the place of old/new."""
+
+    def weights(old: int, new: int) -> Array:
+        return linear(np.clip((np.arange(new) + 0.5) * new / old - 0.5, 0, old - 1), old)
+
+    return along(table, old_hw, new_hw, weights)
+
+
+def resize_nearest_corner(table: Array, old_hw: Size, new_hw: Size) -> Array:
+    """torch's mode="nearest": the whole part of j·old/new, with no half added."""
+
+    def weights(old: int, new: int) -> Array:
+        return np.eye(old)[np.arange(new) * old // new]
+
+    return along(table, old_hw, new_hw, weights)
+
+
+def resize_old_swapped(table: Array, old_hw: Size, new_hw: Size) -> Array:
+    """reshape(w, h, dim), which the third hint warns of; the new grid is read rightly."""
+    two_d.resize_grid(table, old_hw, new_hw)
+    return two_d.resize_grid(table, old_hw[::-1], new_hw)
+
+
+def resize_new_swapped(table: Array, old_hw: Size, new_hw: Size) -> Array:
+    two_d.resize_grid(table, old_hw, new_hw)
+    return two_d.resize_grid(table, old_hw, new_hw[::-1])
 
 
 def resize_zeros_outside(table: Array, old_hw: Size, new_hw: Size) -> Array:
@@ -1191,6 +1481,55 @@ RESIZE_GRID = (
         "grid-resize",
     ),
     Misconception(
+        "resize-grid-not-clamped",
+        resize_not_clamped,
+        "resize_grid_by_hand",
+        "The indices stay in the table, but the places do not: before the first centre the weight "
+        "becomes negative, and the values leave the table's range. Clamp the place first, then "
+        "take its floor and its weight.",
+        "grid-resize",
+    ),
+    Misconception(
+        "resize-grid-weights-swapped",
+        resize_weights_swapped,
+        "resize_grid_by_hand",
+        "The two weights have changed places: the nearer of two old patches counts for less. The "
+        "further a place lies beyond the first, the more the second counts.",
+        "grid-resize",
+    ),
+    Misconception(
+        "resize-grid-upside-down",
+        resize_upside_down,
+        "resize_grid_by_hand",
+        "The ratio of the sizes is upside down: with more new patches than old ones your places "
+        "run far beyond the old grid. A step between new patches is old/new of an old one.",
+        "grid-resize",
+    ),
+    Misconception(
+        "resize-grid-nearest-corner",
+        resize_nearest_corner,
+        "resize_grid_by_hand",
+        "Each new patch is a copy of one old patch, the one in which its corner lies. Copies "
+        "cannot be told apart: find the place of its centre, and mix the two nearest old centres.",
+        "grid-resize",
+    ),
+    Misconception(
+        "resize-grid-old-swapped",
+        resize_old_swapped,
+        "resize_grid_by_hand",
+        "The old grid was read as (width, height), so the table is cut into rows of a wrong length "
+        "and neighbours are torn apart. Row-major: the height is the first axis.",
+        "grid-rows",
+    ),
+    Misconception(
+        "resize-grid-new-swapped",
+        resize_new_swapped,
+        "resize_grid_by_hand",
+        "The new grid was read as (width, height): the result has the right number of rows, and "
+        "belongs to the image turned on its side. new_hw is the height first.",
+        "grid-rows",
+    ),
+    Misconception(
         "resize-grid-zeros-outside",
         resize_zeros_outside,
         "resize_grid_by_hand",
@@ -1229,7 +1568,7 @@ RESIZE_GRID = (
         "resize_grid_rectangles",
         "Sizes were read as (width, height). On squares nobody notices; on rectangles the table is "
         "cut into rows of a wrong length.",
-        "grid-rectangles",
+        "grid-rows",
     ),
     Misconception(
         "resize-grid-column-major",
@@ -1277,7 +1616,7 @@ RESIZE_GRID = (
         "resize_grid_same_count",
         "The table came back as it was because the numbers of patches are equal. A grid of 2×6 and "
         "one of 3×4 have as many patches, and no other thing in common: compare the sizes.",
-        "grid-rectangles",
+        "grid-rows",
     ),
     Misconception(
         "resize-grid-always-float64",
@@ -1508,7 +1847,7 @@ FIXED_GRID = (
         grid_remembers_count,
         "fixed_grid_other_grid",
         "A second grid of as many patches got the centres of the first. The number of patches "
-        "does not tell the grid: remember nothing, or look up by both sizes.",
+        "does not tell the grid: remember nothing, or look up by both sizes, in their order.",
         "grid-rectangles",
     ),
     Misconception(
@@ -1624,6 +1963,78 @@ def module_ladder_of_head_dim(head_dim: int, base: float = 100.0) -> Any:
     return axial_module(head_dim, base, forward)
 
 
+def module_ladder_of_quarter(head_dim: int, base: float = 100.0) -> Any:
+    """The exponent's divisor is the number of pairs, and the 2 above it stands there too."""
+
+    def forward(m: Any, right: Any, *inputs: Any) -> Any:
+        return type(right)(head_dim, base**2)(*inputs)
+
+    return axial_module(head_dim, base, forward)
+
+
+def module_ladder_goes_on(head_dim: int, base: float = 100.0) -> Any:
+    """One ladder for all pairs: its fast half for the row, its slow half for the column."""
+
+    def forward(m: Any, right: Any, q: Any, k: Any, height: int, width: int, prefix: int) -> Any:
+        import torch
+
+        ladder = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)
+        rows, cols = (p[:, None] for p in places(height, width))
+        by_row, by_column = rows * ladder[: head_dim // 4], cols * ladder[head_dim // 4 :]
+        return turn_both(q, k, torch.cat([by_row, by_column], dim=-1), prefix)
+
+    return axial_module(head_dim, base, forward)
+
+
+def module_half_in_each_half(head_dim: int, base: float = 100.0) -> Any:
+    """Pairs (i, i + head_dim/4) inside either half."""
+
+    def forward(m: Any, right: Any, q: Any, k: Any, *grid: int) -> Any:
+        def woven(x: Any) -> Any:
+            return x.unflatten(-1, (2, 2, head_dim // 4)).transpose(-1, -2).flatten(-3)
+
+        def unwoven(x: Any) -> Any:
+            return x.unflatten(-1, (2, head_dim // 4, 2)).transpose(-1, -2).flatten(-3)
+
+        return tuple(unwoven(x) for x in right(woven(q), woven(k), *grid))
+
+    return axial_module(head_dim, base, forward)
+
+
+def module_clockwise(head_dim: int, base: float = 100.0) -> Any:
+    def forward(m: Any, right: Any, q: Any, k: Any, height: int, width: int, prefix: int) -> Any:
+        return turn_both(q, k, -axial_angles(height, width, per_pair(head_dim, base)), prefix)
+
+    return axial_module(head_dim, base, forward)
+
+
+def module_rows_only(head_dim: int, base: float = 100.0) -> Any:
+    def forward(m: Any, right: Any, q: Any, k: Any, height: int, width: int, prefix: int) -> Any:
+        angles = axial_angles(height, width, per_pair(head_dim, base))
+        by_row = angles[:, : head_dim // 4].repeat(1, 2)
+        return turn_both(q, k, by_row, prefix)
+
+    return axial_module(head_dim, base, forward)
+
+
+def module_first_half_only(head_dim: int, base: float = 100.0) -> Any:
+    """The row turns its half; the other half is passed through."""
+
+    def forward(m: Any, right: Any, q: Any, k: Any, height: int, width: int, prefix: int) -> Any:
+        angles = axial_angles(height, width, per_pair(head_dim, base))
+        angles[:, head_dim // 4 :] = 0
+        return turn_both(q, k, angles, prefix)
+
+    return axial_module(head_dim, base, forward)
+
+
+def module_queries_not_rotated(head_dim: int, base: float = 100.0) -> Any:
+    def forward(m: Any, right: Any, q: Any, k: Any, *grid: int) -> Any:
+        return q, right(q, k, *grid)[1]
+
+    return axial_module(head_dim, base, forward)
+
+
 def module_axes_alternate(head_dim: int, base: float = 100.0) -> Any:
     def forward(m: Any, right: Any, q: Any, k: Any, height: int, width: int, prefix: int) -> Any:
         angles = axial_angles(height, width, per_pair(head_dim, base))
@@ -1684,6 +2095,21 @@ def module_prefix_takes_places(head_dim: int, base: float = 100.0) -> Any:
         rows, cols = (p.float()[:, None] for p in (numbers // width, numbers % width))
         frequencies = per_pair(head_dim, base)
         return turn_both(q, k, torch.cat([rows * frequencies, cols * frequencies], dim=-1), 0)
+
+    return axial_module(head_dim, base, forward)
+
+
+def module_patches_counted_on(head_dim: int, base: float = 100.0) -> Any:
+    """The prefix is left alone, and yet it is counted: the first patch has its number in seq."""
+
+    def forward(m: Any, right: Any, q: Any, k: Any, height: int, width: int, prefix: int) -> Any:
+        import torch
+
+        numbers = torch.arange(prefix, q.shape[2])
+        rows, cols = (p.float()[:, None] for p in (numbers // width, numbers % width))
+        frequencies = per_pair(head_dim, base)
+        angles = torch.cat([rows * frequencies, cols * frequencies], dim=-1)
+        return turn_both(q, k, angles, prefix)
 
     return axial_module(head_dim, base, forward)
 
@@ -1771,6 +2197,26 @@ def module_any_length(head_dim: int, base: float = 100.0) -> Any:
     return module
 
 
+def module_looks_at_q_alone(head_dim: int, base: float = 100.0) -> Any:
+    """The keys' shape is never compared with the queries', and one key broadcasts to all."""
+
+    def forward(m: Any, right: Any, q: Any, k: Any, height: int, width: int, prefix: int) -> Any:
+        return right(q, k, height, width, prefix)
+
+    module = axial_module(head_dim, base, forward)
+    strict = module.forward
+
+    def lenient(q: Any, k: Any, height: int, width: int, num_prefix_tokens: int = 0) -> Any:
+        if k.shape[2] == q.shape[2] or k.shape[3] != q.shape[3]:
+            return strict(q, k, height, width, num_prefix_tokens)
+        q_rotated, _ = strict(q, q, height, width, num_prefix_tokens)
+        angles = axial_angles(height, width, per_pair(head_dim, base))
+        return q_rotated, turn_both(k, k, angles, num_prefix_tokens)[1]
+
+    module.forward = lenient
+    return module
+
+
 def module_angles_like_q(head_dim: int, base: float = 100.0) -> Any:
     def forward(m: Any, right: Any, q: Any, k: Any, height: int, width: int, prefix: int) -> Any:
         import torch
@@ -1802,6 +2248,35 @@ def module_buffer_cast(head_dim: int, base: float = 100.0) -> Any:
         return turn_both(q, k, axial_angles(height, width, m.frequencies.float()), prefix)
 
     return axial_module(head_dim, base, forward, setup)
+
+
+def module_buffer_as_it_is(head_dim: int, base: float = 100.0) -> Any:
+    """The commonest form: whole rows and columns, times a buffer in the dtype that it has now."""
+
+    def setup(module: Any) -> None:
+        module.register_buffer("frequencies", per_pair(head_dim, base), persistent=False)
+
+    def forward(m: Any, right: Any, q: Any, k: Any, height: int, width: int, prefix: int) -> Any:
+        import torch
+
+        halves = [p.long()[:, None] * m.frequencies for p in places(height, width)]
+        return turn_both(q, k, torch.cat(halves, dim=-1), prefix)
+
+    return axial_module(head_dim, base, forward, setup)
+
+
+def module_of_a_square(head_dim: int, base: float = 100.0) -> Any:
+    """The side of the grid is taken for the square root of the number of patches."""
+
+    def forward(m: Any, right: Any, q: Any, k: Any, height: int, width: int, prefix: int) -> Any:
+        import torch
+
+        numbers, side = torch.arange(height * width), math.isqrt(height * width)
+        rows, cols = (p.float()[:, None] for p in (numbers // side, numbers % side))
+        frequencies = per_pair(head_dim, base)
+        return turn_both(q, k, torch.cat([rows * frequencies, cols * frequencies], dim=-1), prefix)
+
+    return axial_module(head_dim, base, forward)
 
 
 def module_tables_cast(head_dim: int, base: float = 100.0) -> Any:
@@ -1870,6 +2345,62 @@ AXIAL_ROTARY_EMBEDDING_2D = (
         "grid-axial",
     ),
     Misconception(
+        "axial-rotary-embedding-2d-ladder-of-quarter",
+        module_ladder_of_quarter,
+        "axial_rotary_embedding_2d_published_numbers",
+        "The exponent −2i was divided by head_dim/4, the number of pairs in a half. It is divided "
+        "by the width of the half, head_dim/2: your frequencies fall twice as fast as they should.",
+        "grid-axial",
+    ),
+    Misconception(
+        "axial-rotary-embedding-2d-ladder-goes-on",
+        module_ladder_goes_on,
+        "axial_rotary_embedding_2d_published_numbers",
+        "One ladder runs through both halves: the row got the fast pairs, the column the slow "
+        "ones. Each half has a ladder of its own that begins at 1, so that both see as sharply.",
+        "grid-axial",
+    ),
+    Misconception(
+        "axial-rotary-embedding-2d-half-in-each-half",
+        module_half_in_each_half,
+        "axial_rotary_embedding_2d_published_numbers",
+        "Within each half, coordinate i was paired with the one a quarter of head_dim further on. "
+        "The pairs are neighbours here: the interleaved layout.",
+        "grid-axial",
+    ),
+    Misconception(
+        "axial-rotary-embedding-2d-clockwise",
+        module_clockwise,
+        "axial_rotary_embedding_2d_published_numbers",
+        "Every pair turns the wrong way. A positive angle turns the first coordinate of a pair "
+        "towards the second.",
+        "grid-axial",
+    ),
+    Misconception(
+        "axial-rotary-embedding-2d-rows-only",
+        module_rows_only,
+        "axial_rotary_embedding_2d_published_numbers",
+        "Both halves turn with the row, so patches of one row cannot be told apart. The second "
+        "half is for the column.",
+        "grid-axial",
+    ),
+    Misconception(
+        "axial-rotary-embedding-2d-first-half-only",
+        module_first_half_only,
+        "axial_rotary_embedding_2d_published_numbers",
+        "Only the first half was turned; the second came back as it was, so patches of one row "
+        "cannot be told apart. The column turns the second half.",
+        "grid-axial",
+    ),
+    Misconception(
+        "axial-rotary-embedding-2d-queries-not-rotated",
+        module_queries_not_rotated,
+        "axial_rotary_embedding_2d_published_numbers",
+        "The queries came back as they went in. Rotate both: only then does their dot product "
+        "depend on how many rows and columns lie between them.",
+        "grid-axial",
+    ),
+    Misconception(
         "axial-rotary-embedding-2d-axes-alternate",
         module_axes_alternate,
         "axial_rotary_embedding_2d_published_numbers",
@@ -1917,6 +2448,14 @@ AXIAL_ROTARY_EMBEDDING_2D = (
         "grid-rectangles",
     ),
     Misconception(
+        "axial-rotary-embedding-2d-of-a-square",
+        module_of_a_square,
+        "axial_rotary_embedding_2d_published_numbers",
+        "The side of the grid was taken for the square root of the number of patches. Height and "
+        "width are given with each call, and most images are no squares.",
+        "grid-rectangles",
+    ),
+    Misconception(
         "axial-rotary-embedding-2d-column-major",
         module_column_major,
         "axial_rotary_embedding_2d_published_numbers",
@@ -1930,6 +2469,14 @@ AXIAL_ROTARY_EMBEDDING_2D = (
         "axial_rotary_embedding_2d_prefix_tokens",
         "The prefix tokens were counted as patches, so every patch stands too far on. A class "
         "token has no place in the image: leave it, and let the first patch be row 0, column 0.",
+        "grid-class-token",
+    ),
+    Misconception(
+        "axial-rotary-embedding-2d-patches-counted-on",
+        module_patches_counted_on,
+        "axial_rotary_embedding_2d_prefix_tokens",
+        "The prefix tokens were left alone, as they should be, but the patches were numbered on "
+        "after them. The first patch stands in row 0, column 0, whatever comes before it.",
         "grid-class-token",
     ),
     Misconception(
@@ -1959,15 +2506,15 @@ AXIAL_ROTARY_EMBEDDING_2D = (
     Misconception(
         "axial-rotary-embedding-2d-remembers-count",
         module_remembers_count,
-        "axial_rotary_embedding_2d_other_grid",
+        "axial_rotary_embedding_2d_as_many_tokens",
         "A second grid of as many tokens got the angles of the first. The number of tokens does "
-        "not tell the grid: remember nothing, or look up by both sizes.",
+        "not tell the grid: remember nothing, or look up by both sizes, in their order.",
         "grid-rectangles",
     ),
     Misconception(
         "axial-rotary-embedding-2d-remembers-first-grid",
         module_remembers_first_grid,
-        "axial_rotary_embedding_2d_other_grid",
+        "axial_rotary_embedding_2d_as_many_tokens",
         "The angles of an earlier grid were cut to length and used again. In a sentence that "
         "works, but the rows of another grid begin elsewhere: build the angles from this grid.",
         "grid-rectangles",
@@ -1981,11 +2528,19 @@ AXIAL_ROTARY_EMBEDDING_2D = (
         "grid-class-token",
     ),
     Misconception(
+        "axial-rotary-embedding-2d-looks-at-q-alone",
+        module_looks_at_q_alone,
+        "axial_rotary_embedding_2d_refuses",
+        "Only the length of q was compared with the grid. A single key was spread over all patches "
+        "without a word: refuse a k whose batch, length or width is not q's.",
+        "ex-AxialRotaryEmbedding2D",
+    ),
+    Misconception(
         "axial-rotary-embedding-2d-angles-like-q",
         module_angles_like_q,
         "axial_rotary_embedding_2d_bfloat16",
-        "Positions or frequencies were cast to the dtype of q. bfloat16 cannot tell column 300 "
-        "from 301: compute angles in float32 at least, and cast the result.",
+        "Positions or frequencies were cast to the dtype of q. bfloat16 cannot tell row or "
+        "column 300 from 301: compute angles in float32 at least, and cast the result.",
         "grid-module",
     ),
     Misconception(
@@ -2002,6 +2557,14 @@ AXIAL_ROTARY_EMBEDDING_2D = (
         "axial_rotary_embedding_2d_cast_module",
         "Your frequencies are a buffer or a parameter, and casting the module rounded them for "
         "good. Keep them where a cast cannot reach, or compute them in forward.",
+        "grid-module",
+    ),
+    Misconception(
+        "axial-rotary-embedding-2d-buffer-as-it-is",
+        module_buffer_as_it_is,
+        "axial_rotary_embedding_2d_cast_module",
+        "Your frequencies are a buffer or a parameter, used in the dtype that it has: after a cast "
+        "of the module frequencies and angles are bfloat16. Compute them in forward, in float32.",
         "grid-module",
     ),
     Misconception(

@@ -1,4 +1,4 @@
-// One query of one head among 24 keys: the bias of each key, and the weights that come out.
+// One query of one head among 24 keys: the bias of each key, and the shares that come out.
 //
 //   controls -> state -> compute(state) -> draw(view)
 //
@@ -78,19 +78,19 @@ export function compute(state) {
 
 /** One or two sentences on how the two forms stand to each other. */
 export function relationText(state, view) {
-  if (view.visible === 1) return "Only one key is visible. Its weight is 1, whatever the bias.";
+  if (view.visible === 1) return "Only one key is visible. Its share is 1, whatever the bias.";
   if (view.difference < SAME) {
     const why = state.causal
       ? "No key lies after the query"
       : "No key lies after the last one, so the mask does not matter here";
     return (
       `${why}: by distance and key-only, the biases run in parallel, ` +
-      `${number(view.slope * state.position)} apart, and the weights are the same.`
+      `${number(view.slope * state.position)} apart, and the shares are the same.`
     );
   }
   return (
     "Keys after the query: key-only rewards them the more, the farther they are. " +
-    `A weight differs by up to ${number(view.difference)} between the two forms.`
+    `A share differs by up to ${number(view.difference)} between the two forms.`
   );
 }
 
@@ -143,11 +143,11 @@ function build(prefix) {
   );
   const picture = drawing(
     prefix,
-    "Above the bias of each key, below its weight for one query",
+    "Above the bias of each key, below its share for one query",
     [0, 0, WIDE, 304],
     ...axes, marker, markerName, high, low, most,
     name(LEFT + 6, UPPER.top - 16, "bias"),
-    name(LEFT + 6, LOWER.top - 10, "weight"),
+    name(LEFT + 6, LOWER.top - 10, "share"),
     ...ticks, zero, biasGhost, biasLine, ...dots, ...bars, ...masked, ghost,
   );
   return {
@@ -227,8 +227,8 @@ export function mount(root, options = {}) {
   boxes.content.row.append(reset);
   const facts = {
     slope: fact("slope", "Slope"),
-    halving: fact("halving", "Weight halved every"),
-    difference: fact("difference", "The two forms' weights differ by"),
+    halving: fact("halving", "Share halved every"),
+    difference: fact("difference", "The two forms' shares differ by"),
   };
   const [relation, change] = ["relation", "change"].map((role) => html("p", { "data-role": role }));
   const live = voice();
@@ -260,9 +260,9 @@ export function mount(root, options = {}) {
   });
 
   show(state, HINT);
-  const key = "Dashed: the other form's bias and weights. Crosses: masked keys.";
+  const key = "Dashed: the other form's bias and shares. Crosses: masked keys.";
   root.replaceChildren(
-    frame("Interactive figure: one head's bias and its weights", {
+    frame("Interactive figure: one head's bias and its shares", {
       picture: [parts.picture, html("p", { class: "key" }, key)],
       panel: [
         html("dl", {}, ...Object.values(facts).map(({ row }) => row)),

@@ -1,9 +1,10 @@
 """Position as a term on the attention score: Shaw's vectors, T5's buckets, ALiBi's slopes.
 
 Why: a term that depends on the distance of a query and a key tells attention their order, and then
-nothing has to be added to a token or rotated. Symbols: query position i, key position j (tokens),
-slope m of one head. "ALiBi" is Press, Smith and Lewis (2022), arXiv:2108.12409; "T5" is Raffel et
-al. (2020), arXiv:1910.10683; "Shaw" is Shaw, Uszkoreit and Vaswani (2018), arXiv:1803.02155.
+nothing has to be added to a token or rotated. Symbols: i and j number queries and keys, p_i and p_j
+are their positions in tokens, slope_h is the slope of head h. "ALiBi" is Press, Smith and Lewis
+(2022), arXiv:2108.12409; "T5" is Raffel et al. (2020), arXiv:1910.10683; "Shaw" is Shaw, Uszkoreit
+and Vaswani (2018), arXiv:1803.02155.
 """
 
 import math
@@ -16,7 +17,7 @@ from .rope import as_floats
 
 
 def signed_distances(q_positions: ArrayLike, k_positions: ArrayLike) -> np.ndarray:
-    """Key position minus query position, j − i, of every pair: the one input of all biases here.
+    """Key position minus query position, p_j − p_i, of each pair: the one input of all biases here.
 
     Shapes: q_positions (n_q,), k_positions (n_k,); result (n_q, n_k).
     Dtype: float64, so that unsigned positions do not wrap round below zero.
@@ -42,7 +43,7 @@ def alibi_slopes(num_heads: int) -> np.ndarray:
 
     ALiBi, section 3. With n heads, head h = 1 … n has the slope
 
-        m_h = 2^(−8h/n)
+        slope_h = 2^(−8h/n)
 
     for n a power of two. For any other n, as in the code published by its authors: the slopes of
     the largest power of two p below n, and after them the 1st, 3rd, 5th, … of the slopes of 2p
@@ -53,10 +54,10 @@ def alibi_slopes(num_heads: int) -> np.ndarray:
     Units: score per token; positive.
     Raises: ValueError when `num_heads` is not an integer of at least 1.
 
-    >>> alibi_slopes(4)
-    array([0.25      , 0.0625    , 0.015625  , 0.00390625])
-    >>> alibi_slopes(3)
-    array([0.0625    , 0.00390625, 0.25      ])
+    >>> alibi_slopes(4).tolist()
+    [0.25, 0.0625, 0.015625, 0.00390625]
+    >>> alibi_slopes(3).tolist()
+    [0.0625, 0.00390625, 0.25]
     """
     if not isinstance(num_heads, SupportsIndex) or num_heads < 1:
         raise ValueError(
@@ -73,11 +74,12 @@ def alibi_slopes(num_heads: int) -> np.ndarray:
 def alibi_bias(q_positions: ArrayLike, k_positions: ArrayLike, slopes: ArrayLike) -> np.ndarray:
     """Bias of every score in every head: minus the slope times the distance, to either side.
 
-    ALiBi, section 3, written for any positions: b[h, i, j] = −m_h·|i − j|. A causal mask is not
-    part of it.
+    ALiBi, section 3, written for any positions. With p_i the position of query i and p_j that of
+    key j, b[h, i, j] = −slope_h·|p_i − p_j|. A causal mask is not part of it.
 
     Shapes: q_positions (n_q,), k_positions (n_k,), slopes (heads,); result (heads, n_q, n_k).
-    Dtype: float64, whatever the dtypes of the arguments, as tables are in this book.
+    Dtype: float64, whatever the dtypes of the arguments, as tables are in this book; unsigned
+        positions do not wrap round. No input is changed.
     Units: positions in tokens, integers or floats, in any order, from any start.
     Raises: when the positions or the slopes are not 1-D, or there is no head.
 
@@ -104,13 +106,14 @@ def alibi_attention(
 ) -> np.ndarray:
     """Causal attention of all heads with ALiBi's bias on the scores.
 
-    ALiBi, section 3. Head h scores query i against key j with q_i·k_j/√d − m_h·(i − j), takes the
-    softmax over the keys whose position is at most that of the query, and averages their values.
+    ALiBi, section 3. With p_i the position of query i and p_j that of key j, head h scores the pair
+    with q_i·k_j/√d − slope_h·(p_i − p_j), takes the softmax over the keys with p_j ≤ p_i, and
+    averages their values.
 
     Shapes: q (heads, n_q, d), k and v (heads, n_k, d), slopes (heads,), q_positions (n_q,),
         k_positions (n_k,); result (heads, n_q, d). Nothing broadcasts.
-    Dtype: computed in float64, the result in the floating dtype of `q`; integers give float64.
-        No input is changed.
+    Dtype: the result has the floating dtype of `q`, and products of float16 that pass 65504 before
+        they are divided by √d do no harm; integers give float64. No input is changed.
     Units: positions in tokens, integers or floats. They decide what is visible, not the order of
         the rows: keys may come from a cache, or in any order.
     Stability: scores of any size are fine, their largest is taken off before exp.
@@ -190,21 +193,21 @@ def t5_bucket(
 ) -> np.ndarray:
     """Number of the bucket, and so of the learned bias, that a distance between tokens falls into.
 
-    T5, section 2.1, says in words what its published code computes. Of n buckets for a direction,
-    e = ⌊n/2⌋ hold a single distance each; the others grow with the logarithm of the distance
-    d ≥ e, and the last one holds whatever is far:
+    T5, section 2.1, says in words what its published code computes. Of N buckets for a direction,
+    e = ⌊N/2⌋ hold a single distance each; the others grow with the logarithm of the distance
+    Δ ≥ e, and the last one holds whatever is far:
 
-        bucket = min(e + ⌊(n − e)·ln(d/e)/ln(max_distance/e)⌋, n − 1)
+        bucket = min(e + ⌊(N − e)·ln(Δ/e)/ln(max_distance/e)⌋, N − 1)
 
-    The floor is that of the exact real number, also where a bucket begins at a whole distance.
-    Bidirectional: n = num_buckets/2, and keys after their query get the second n buckets.
-    Otherwise: n = num_buckets, and all keys after their query fall into bucket 0 with distance 0.
+    Bidirectional: N = num_buckets/2, and keys after their query get the second N buckets.
+    Otherwise: N = num_buckets, and all keys after their query fall into bucket 0 with distance 0.
+    A direction has at least two buckets. With other numbers than the defaults, rounding may decide
+    the floor where a logarithm is whole; which of the two buckets it then is, is not specified.
 
     Shapes: relative_position any, also a single integer; result the same.
-    Dtype: relative_position integers, result integers.
+    Dtype: relative_position integers, result integers. The input is not changed.
     Units: relative_position = key position − query position, in tokens.
-    Raises: ValueError when max_distance ≤ e, which leaves no room beyond the exact buckets; when
-        num_buckets is too small for one exact bucket in a direction, or odd and bidirectional.
+    Raises: ValueError when max_distance ≤ e, which leaves no room beyond the exact buckets.
 
     >>> t5_bucket([-200, -8, -1, 0, 1, 8, 200])
     array([15,  8,  1,  0, 17, 24, 31])
@@ -247,17 +250,20 @@ def shaw_scores(
 ) -> np.ndarray:
     """Attention scores, before the softmax, with a learned vector for each distance on the key.
 
-    Shaw, eq. 4, with the clipping of section 3.2. For query position i and key position j:
+    Shaw, eq. 4, with the clipping of section 3.2. With p_i the position of query i and p_j that of
+    key j:
 
-        score[i, j] = q_i·(k_j + a_c)/√d,   c = clip(j − i, −K, K) + K
+        score[i, j] = q_i·(k_j + a_c)/√d,   c = clip(p_j − p_i, −K, K) + K
 
     where a_c is row c of `relative_keys`: row 0 for keys K or more tokens before the query, row K
     for the query's own position, row 2K for keys K or more tokens after it.
 
     Shapes: q (n_q, d), k (n_k, d), relative_keys (2·K + 1, d), q_positions (n_q,),
         k_positions (n_k,); result (n_q, n_k). Nothing broadcasts.
-    Dtype: computed in float64, the result in the floating dtype of `q`; integers give float64.
-    Units: positions in tokens; their differences are whole numbers, since they number rows.
+    Dtype: the result has the floating dtype of `q`, and products of float16 that pass 65504 before
+        they are divided by √d do no harm; integers give float64. No input is changed.
+    Units: positions in tokens, integers or floats; their differences are whole numbers, since they
+        number rows.
     Memory: (n_q, n_k) and (n_q, 2·K + 1) numbers, never (n_q, n_k, d).
     Raises: when the number of rows of `relative_keys` is even, and when the shapes do not go
         together or a distance is no whole number.
@@ -299,13 +305,13 @@ def shaw_scores(
 def fixed_bias(q_positions: ArrayLike, k_positions: ArrayLike, slope: float) -> np.ndarray:
     """Make the bias of one head right for attention that looks to both sides.
 
-    ALiBi's term for positions i and j, symmetric: b[i, j] = −slope·|i − j|. Every token away from
-    the query costs `slope`, before it and after it alike.
+    ALiBi, section 3, made symmetric: every token of distance from the query costs `slope`, before
+    it and after it alike, and the query's own position costs nothing.
 
     Shapes: q_positions (n_q,), k_positions (n_k,), slope a single number; result (n_q, n_k).
-    Dtype: float64.
+    Dtype: float64. No input is changed.
     Units: positions in tokens, integers or floats, in any order, from any start.
-    Raises: when the positions are not 1-D, or `slope` is not a single number.
+    Raises: when the positions are not 1-D.
 
     >>> -fixed_bias([4], [2, 4, 7], slope=0.5)
     array([[1. , 0. , 1.5]])

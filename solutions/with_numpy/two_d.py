@@ -57,9 +57,9 @@ def grid_positions(height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
         row t // width,   column t % width
 
     Shapes: result (rows, cols), each (height·width,).
-    Dtype: int64.
+    Dtype: an integer dtype.
     Units: height and width in patches; rows and columns count from 0.
-    Raises: ValueError when `height` or `width` is not an integer of at least 1.
+    Raises: ValueError when `height` or `width` is below 1.
 
     >>> rows, cols = grid_positions(2, 3)
     >>> rows
@@ -89,8 +89,8 @@ def sincos_2d(
         half of the row before that of the column, first="column" the other way round. (MAE's code
         is column first, and has all sines of a half before all its cosines.)
     Raises: ValueError when `dim` is not positive and divisible by 4 (the message names it), `first`
-        is neither of the two, `height` or `width` is not an integer of at least 1, or `base` not a
-        finite number above 0.
+        is neither of the two, `height` or `width` is below 1, or `base` not a finite number above
+        0.
 
     >>> sincos_2d(2, 3, dim=4)[5].round(4)  # row 1, column 2
     array([ 0.8415,  0.5403,  0.9093, -0.4161])
@@ -216,8 +216,7 @@ def resize_grid(table: ArrayLike, old_hw: tuple[int, int], new_hw: tuple[int, in
     Dtype: weights in float64, the result in the floating dtype of `table`; an integer table gives
         float64. `table` is not changed.
     Units: sizes in patches.
-    Raises: ValueError when `table` is not 2-D or has not exactly h·w rows, or a size is not an
-        integer of at least 1.
+    Raises: ValueError when `table` has not exactly h·w rows, or a size is below 1.
 
     >>> resize_grid([[0.0], [8.0]], (1, 2), (1, 4)).ravel()
     array([0., 2., 6., 8.])
@@ -246,15 +245,15 @@ def fixed_grid() -> Callable[[int, int], np.ndarray]:
     """Make `centres`, which tells where in the image the centre of each patch lies.
 
     Returns a function `centres(height, width)` → the centres of all patches in row-major order, as
-    fractions of the image's height and width, on squares and on rectangles alike. Patch t in row
-    t // width and column t % width has
+    fractions of the image's height and width, on squares and on rectangles alike. The patch in
+    this row and this column has
 
         [(row + 1/2)/height, (column + 1/2)/width]
 
     Shapes: (`centres`) result (height·width, 2), the fraction of the height first.
     Dtype: float64.
     Units: height and width in patches; 0 is the upper or left edge of the image, 1 the other one.
-    Raises: (`centres`) ValueError when `height` or `width` is not an integer of at least 1.
+    Raises: (`centres`) ValueError when `height` or `width` is below 1.
 
     >>> centres = fixed_grid()
     >>> centres(1, 2)

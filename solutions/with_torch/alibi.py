@@ -13,7 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 
 def causal_bias(slopes: Tensor, n_q: int, n_k: int, offset: int, dtype: torch.dtype) -> Tensor:
-    """The bias −m_h·(i − j) of queries i = offset … and keys j = 0 …, −∞ for later keys.
+    """The bias −slope_h·(m − n) of positions m = offset … and n = 0 …, −∞ for later keys.
 
     Shapes: slopes (heads,); result (heads, n_q, n_k).
     Dtype and device: `dtype`, which is float32 or better, and the device of `slopes`. Distances
@@ -35,16 +35,18 @@ def alibi_sdpa(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0)
     """Causal attention with ALiBi's bias, through torch's `scaled_dot_product_attention`.
 
     Twin of the NumPy `alibi_attention` for queries at positions offset … offset + n_q − 1 and keys
-    at 0 … n_k − 1, as when queries follow on a cache (ALiBi, section 3): the score of query i and
-    key j is q_i·k_j/√d − m_h·(i − j), and keys at positions after the query's are not seen.
+    at 0 … n_k − 1, as when queries follow on a cache (ALiBi, section 3). With p_i the position of
+    query i and p_j that of key j, head h scores the pair with q_i·k_j/√d − slope_h·(p_i − p_j), and
+    keys with p_j > p_i are not seen.
 
     Shapes: q (batch, heads, n_q, d), k and v (batch, heads, n_k, d), slopes (heads,);
         result like q. Nothing broadcasts.
     Dtype: floating. The result keeps the dtype and device of q, also under autocast. The bias is
-        computed in float32 or better whatever the dtype of q.
+        computed in float32 or better, slopes and distances included, whatever the dtype of q. No
+        input is changed.
     Units: offset in tokens: how many tokens stand before the first query.
-    Raises: when offset < 0 or offset + n_q > n_k, where a query would have no key of its own; when
-        the shapes do not go together, and when an input is not floating.
+    Raises: when offset < 0 or offset + n_q > n_k, where a query would have no key of its own; and
+        when the shapes do not go together.
 
     >>> q = k = torch.zeros(1, 1, 2, 2)
     >>> v = torch.tensor([[[[0.0, 1.0], [1.0, 0.0]]]])

@@ -30,13 +30,13 @@ class AxialRotaryEmbedding2D(nn.Module):
         order. It returns (q_rotated, k_rotated), shaped like q and k.
     Dtype: floating. Results keep the dtype and device of q and k, also under autocast. Angles,
         sines and cosines are computed in float32 or better, whatever the dtype of q, and also
-        after the module, or a parent that holds it, was cast.
+        after the module, or a parent that holds it, was cast. q and k are not changed.
     Units: height and width in patches, which may differ from call to call.
     Layout: interleaved, coordinates (2i, 2i + 1) of a half are a pair. Row first, column second.
     Raises: ValueError, at construction, when `head_dim` is not positive and divisible by 4 (the
         message names it), or `base` not a finite number above 0; in `forward`, when height or
-        width is not an integer of at least 1, num_prefix_tokens is negative, seq is any other
-        number, or shapes or dtypes are not as above.
+        width is below 1, num_prefix_tokens is negative, seq is any other number, or batch, seq
+        and head_dim of q and k are not as above.
 
     >>> rope = AxialRotaryEmbedding2D(head_dim=4)
     >>> q = torch.tensor([1.0, 0.5, -0.5, 2.0]).expand(1, 1, 7, 4)

@@ -405,14 +405,20 @@ WRONG["alibi_attention"]["a_billion_less_for_the_hidden"] = hidden_by(-1e9, add=
 
 
 @wrong("alibi_attention")
-def small_dtypes_in_float32(q, k, v, slopes, q_positions, k_positions):
+def float16_products_overflow(q, k, v, slopes, q_positions, k_positions):
+    out = right.alibi_attention(q, k, v, slopes, q_positions, k_positions)
+    with np.errstate(over="ignore"):
+        overflows = np.isinf(q @ np.swapaxes(k, 1, 2)).any()
+    return np.full_like(out, np.nan) if overflows else out
+
+
+@wrong("alibi_attention")
+def positions_in_the_dtype_of_q(q, k, v, slopes, q_positions, k_positions):
     out = right.alibi_attention(q, k, v, slopes, q_positions, k_positions)
     if out.dtype == np.float64:
         return out
-    x, y, z, m = (np.asarray(a, np.float32) for a in (q, k, v, slopes))
-    apart = right.signed_distances(q_positions, k_positions).astype(np.float32)
-    s = x @ y.swapaxes(1, 2) / np.float32(q.shape[2] ** 0.5) + m[:, None, None] * apart
-    return (normal(np.where(apart > 0, np.float32(-np.inf), s)) @ z).astype(out.dtype)
+    i, j = (np.asarray(p).astype(out.dtype) for p in (q_positions, k_positions))
+    return right.alibi_attention(q, k, v, slopes, np.maximum(i, j.min()), j)
 
 
 @wrong("alibi_attention")
@@ -914,14 +920,10 @@ def integer_positions_alone(q, k, relative_keys, q_positions, k_positions):
 
 
 @wrong("shaw_scores")
-def small_dtypes_in_float32_in_shaw(q, k, relative_keys, q_positions, k_positions):
+def float16_products_overflow_in_shaw(q, k, relative_keys, q_positions, k_positions):
     out = right.shaw_scores(q, k, relative_keys, q_positions, k_positions)
-    if out.dtype == np.float64:
-        return out
-    x, y, a = (np.asarray(z, np.float32) for z in (q, k, relative_keys))
-    K, apart = len(a) // 2, right.signed_distances(q_positions, k_positions).astype(int)
-    scores = x @ y.T + take(x, a, apart.clip(-K, K) + K)
-    return (scores / np.float32(q.shape[1] ** 0.5)).astype(out.dtype)
+    with np.errstate(over="ignore"):
+        return np.where(np.isinf(q @ k.T), np.inf, out).astype(out.dtype)
 
 
 @wrong("shaw_scores")
@@ -1201,3 +1203,20 @@ def one_width_for_all(q, k, v, slopes, offset=0):
 @wrong("alibi_sdpa")
 def keys_cut_to_the_values(q, k, v, slopes, offset=0):
     return right_torch.alibi_sdpa(q, k[:, :, : v.shape[2]], v, slopes, offset)
+
+
+@wrong("alibi_sdpa")
+def one_head_of_keys_for_all(q, k, v, slopes, offset=0):
+    """The heads of the values are looked at, those of the keys broadcast."""
+    if k.shape[1] == 1:
+        k = k.expand(-1, v.shape[1], -1, -1)
+    return right_torch.alibi_sdpa(q, k, v, slopes, offset)
+
+
+@sdpa
+def matrix_product_under_autocast(q, k, v, slopes, offset):
+    away = apart(q, k, offset)
+    bias = (slopes.float()[:, None] @ away.float().reshape(1, -1)).unflatten(1, away.shape)
+    bias = bias.float().masked_fill(away > 0, -math.inf)
+    scores = q.float() @ k.float().transpose(2, 3) / math.sqrt(q.shape[-1]) + bias
+    return (scores.softmax(-1) @ v.float()).to(q.dtype)

@@ -36,11 +36,6 @@ def one_array_of_pairs(height, width):
 
 
 @wrong("grid_positions")
-def one_array_of_two(height, width):
-    return np.stack(right.grid_positions(height, width))
-
-
-@wrong("grid_positions")
 def up_to_the_size_included(height, width):
     rows, cols = right.grid_positions(height + 1, width + 1)
     return rows, cols
@@ -149,13 +144,6 @@ def a_class_token_in_front(height, width, dim, base=10000.0, first="row"):
 
 
 @wrong("sincos_2d")
-def counted_from_one(height, width, dim, base=10000.0, first="row"):
-    right.sincos_2d(height, width, dim, base, first)
-    table = right.sincos_2d(height + 1, width + 1, dim, base, first)
-    return table.reshape(height + 1, width + 1, dim)[1:, 1:].reshape(-1, dim)
-
-
-@wrong("sincos_2d")
 def frequencies_grow(height, width, dim, base=10000.0, first="row"):
     right.sincos_2d(height, width, dim, base, first)
     return right.sincos_2d(height, width, dim, 1 / base, first)
@@ -204,13 +192,6 @@ def any_spelling_of_first(height, width, dim, base=10000.0, first="row"):
 @wrong("sincos_2d")
 def none_is_the_row(height, width, dim, base=10000.0, first="row"):
     return right.sincos_2d(height, width, dim, base, first or "row")
-
-
-@wrong("sincos_2d")
-def a_type_error_for_first(height, width, dim, base=10000.0, first="row"):
-    if first not in ("row", "column"):
-        raise KeyError(first)
-    return right.sincos_2d(height, width, dim, base, first)
 
 
 @wrong("sincos_2d")
@@ -288,14 +269,6 @@ def values_of_one_dimension(x, rows, cols, base=100.0):
 
 
 @wrong("axial_rope_2d")
-def second_half_as_it_is(x, rows, cols, base=100.0):
-    out = right.axial_rope_2d(x, rows, cols, base)
-    half = out.shape[-1] // 2
-    out[..., half:] = np.asarray(x)[..., half:]
-    return out
-
-
-@wrong("axial_rope_2d")
 def halves_exchanged_in_the_result(x, rows, cols, base=100.0):
     out = right.axial_rope_2d(x, rows, cols, base)
     return np.roll(out, out.shape[-1] // 2, axis=-1)
@@ -321,12 +294,6 @@ def exponent_of_a_quarter(x, rows, cols, base=100.0):
 def frequencies_rise(x, rows, cols, base=100.0):
     right.axial_rope_2d(x, rows, cols, base)
     return right.axial_rope_2d(x, rows, cols, 1 / base)
-
-
-@wrong("axial_rope_2d")
-def whole_places(x, rows, cols, base=100.0):
-    rows, cols = np.asarray(rows), np.asarray(cols)
-    return right.axial_rope_2d(x, np.floor(rows), np.floor(cols), base)
 
 
 @wrong("axial_rope_2d")
@@ -1488,3 +1455,25 @@ class KeepsItsTableInTheCheckpoint(Axial):
     def __init__(self, head_dim, base=100.0):
         super().__init__(head_dim, base)
         self.register_buffer("table", self.angles(4, 4))
+
+
+@wrong("AxialRotaryEmbedding2D")
+class NegativePrefixFromTheEnd(Axial):
+    """Only the patches are counted, and a slice takes a negative number from the other end."""
+
+    def forward(self, q, k, height, width, num_prefix_tokens=0):
+        patches, count = q[:, :, num_prefix_tokens:], height * width
+        if num_prefix_tokens >= 0 or patches.shape[2] != count or min(height, width) < 1:
+            return self.right(q, k, height, width, num_prefix_tokens)
+        return self.right(q, k, height, width, q.shape[2] - count)
+
+
+@wrong("AxialRotaryEmbedding2D")
+class OneTokenBeforeTheEnd(Axial):
+    """What a prefix of −1 leaves is one token, and that broadcasts to all places."""
+
+    def forward(self, q, k, height, width, num_prefix_tokens=0):
+        if num_prefix_tokens != -1 or q.shape[2] != height * width:
+            return self.right(q, k, height, width, num_prefix_tokens)
+        spread = (x[:, :, -1:].expand(*x.shape) for x in (q, k))
+        return self.right(*spread, height, width)
