@@ -85,6 +85,17 @@ class Answers:
         finally:
             self._autocast = None
 
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Requests inside leave no trace: no mistake is recognised by them, and none is told."""
+        before = len(self.trace)
+        told = {number: list(done) for number, done in self._done_to.items()}
+        try:
+            yield
+        finally:
+            del self.trace[before:]
+            self._done_to = told
+
     def _send(self, **request: Any) -> Any:
         request = _plain(request)
         if self._autocast is not None:
@@ -129,7 +140,9 @@ class Answers:
             name = "to"
         call = "" if request["kind"] == "get" else f"({', '.join(given)})"
         if request["kind"] == "gradient":
-            return f"the gradient of {self._made[request['on'].number]}{call} for its {name}"
+            of, made = request["of"], name or self._made[request["on"].number]
+            what = f"its {of}" if isinstance(of, str) else f"argument {of + 1}"
+            return f"the gradient of {made}{call} for {what}"
         if "autocast" in request:
             call += f" under autocast to {request['autocast']}"
         if "on" not in request:
@@ -184,6 +197,12 @@ class Answer:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._answers._send(kind="call", name=self.name, args=args, kwargs=kwargs)
 
+    def gradient(self, of: int, *args: Any, weights: Any) -> Any:
+        """Gradient for the argument of this number; see `Instance.gradient`."""
+        return self._answers._send(
+            kind="gradient", name=self.name, of=of, args=args, weights=weights
+        )
+
     def with_inputs(self, *args: Any, **kwargs: Any) -> tuple[Any, tuple[Any, ...]]:
         """(value, the positional inputs as they are after the call): shows a change in place."""
         return _both(
@@ -219,9 +238,13 @@ class Instance:
         """Read an attribute: `cache.get("keys")`, `module.get("weight.requires_grad")`."""
         return self._answers._send(kind="get", on=self, name=name)
 
-    def gradient(self, name: str, *args: Any, weights: Any) -> Any:
-        """Gradient of `(module(*args) * weights).sum()` with respect to the parameter `name`."""
-        return self._answers._send(kind="gradient", on=self, name=name, args=args, weights=weights)
+    def gradient(self, of: int | str, *args: Any, weights: Any) -> Any:
+        """Gradient of `(module(*args) * weights).sum()`, or None where none arrives.
+
+        It is taken for the parameter of this name, or for the argument of this number. Of several
+        results each has its weights: `weights` is then a tuple, with None for what does not count.
+        """
+        return self._answers._send(kind="gradient", on=self, of=of, args=args, weights=weights)
 
     def cast(self, dtype: str, *, through_parent: bool = False) -> None:
         """`module.to(dtype)`, or the same of a parent module that holds it."""

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from .answers import Answers, Instance, StudentError
+from .answers import Answer, Answers, Instance, StudentError
 
 NOT_WRITTEN = "NotImplementedError"
 P = ParamSpec("P")
@@ -29,6 +29,7 @@ class CheckFailed(AssertionError):
     """
 
     about: Any = None
+    of_dtype = False  # the values may be right: what was looked at is their dtype
 
     def __init__(self, message: str, values: str = "") -> None:
         self.message = message
@@ -124,6 +125,26 @@ def leaves_inputs(
         close(result, expected, atol)
 
 
+def trains(
+    student: Answer | Instance,
+    reference: Answer | Instance,
+    *args: Any,
+    names: tuple[str, ...],
+    weights: Any,
+    atol: float,
+) -> None:
+    """Through a call of these inputs, the first of them called `names`, gradients flow back."""
+    for at, name in enumerate(names):
+        expected = reference.gradient(at, *args, weights=weights)
+        found = student.gradient(at, *args, weights=weights)
+        if found is None:
+            raise CheckFailed(
+                f"no gradient arrives at {name}, so nothing that stands before this in a model can "
+                "be trained."
+            )
+        close(found, expected, atol, what=f"the gradient of {name}")
+
+
 @_about_its_first
 def shaped(actual: Any, shape: tuple[int, ...], *, what: str = "the result") -> np.ndarray:
     """`actual` as an array of numbers that has this shape: safe to compute with."""
@@ -148,7 +169,9 @@ def same_dtype(actual: Any, dtype: str, *, what: str = "the result") -> None:
     """`actual` is an array or tensor of this dtype (`"float32"`, `"bfloat16"`)."""
     got = str(getattr(actual, "dtype", type(actual).__name__)).removeprefix("torch.")
     if got != dtype:
-        raise CheckFailed(f"{what}: the dtype is {got}, but {dtype} is needed.")
+        failure = CheckFailed(f"{what}: the dtype is {got}, but {dtype} is needed.")
+        failure.of_dtype = True
+        raise failure
 
 
 @_about_its_first

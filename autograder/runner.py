@@ -58,6 +58,12 @@ class NamespaceRunner:
                 raise StudentError(("NameError", "Exception"), missing(request["name"]))
             value = self._namespace[request["name"]](*args, **kwargs)
             return (value, tuple(args)) if request.get("return_inputs") else value
+        if kind == "gradient":
+            name, on = str(request.get("name")), request.get("on")
+            if on is None and name not in self._namespace:
+                raise StudentError(("NameError", "Exception"), missing(name))
+            target = self._namespace[name] if on is None else self._kept[on.number]
+            return _gradient(target, args, request["of"], request["weights"])
         target = self._kept[request["on"].number]
         if kind == "use":
             value = target(*args, **kwargs)
@@ -66,8 +72,6 @@ class NamespaceRunner:
             return getattr(target, request["name"])(*args, **kwargs)
         if kind == "get":
             return operator.attrgetter(request["name"])(target)
-        if kind == "gradient":
-            return _gradient(target, args, request["name"], request["weights"])
         if kind == "cast":
             return _cast(target, request["dtype"], request["through_parent"])
         raise ValueError(f"unknown request {kind!r}")
@@ -136,11 +140,26 @@ def _autocast(dtype: str | None) -> contextlib.AbstractContextManager[Any]:
     return torch.autocast("cpu", dtype=getattr(torch, dtype))
 
 
-def _gradient(module: Any, args: tuple[Any, ...], name: str, weights: Any) -> Any:
-    """Gradient of the weighted sum of `module(*args)`; None where none arrives."""
-    module.zero_grad()
-    (module(*args) * weights).sum().backward()
-    return operator.attrgetter(name)(module).grad
+def _gradient(target: Any, args: Any, of: int | str, weights: Any) -> Any:
+    """Gradient of the weighted sum of `target(*args)`; None where none arrives.
+
+    `of` is a parameter's name or an argument's number. Of several results each has its weights, and
+    one whose weights are None does not count.
+    """
+    given = list(args)
+    if isinstance(of, int):
+        wanted = given[of] = given[of].detach().requires_grad_()
+    else:
+        wanted = operator.attrgetter(of)(target)
+        target.zero_grad()
+    several = isinstance(weights, tuple)
+    values = target(*given) if several else (target(*given),)
+    pairs = zip(values, weights if several else (weights,), strict=True)
+    total = sum((value * weight).sum() for value, weight in pairs if weight is not None)
+    if not total.requires_grad:
+        return None
+    total.backward()
+    return wanted.grad
 
 
 def _cast(target: Any, dtype: str, through_parent: bool) -> None:

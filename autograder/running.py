@@ -136,7 +136,8 @@ def grade_answers(
         asked, error = check.call(answer, standard.reference(exercise, check.name), seed)
         reveal = show_hidden_values or not check.hidden
         found[exercise.name].append(_result(check, asked, error, reveal))
-        tried[exercise.name].append(Tried(check, asked.trace, error is not None))
+        of_dtype = isinstance(error, CheckFailed) and error.of_dtype
+        tried[exercise.name].append(Tried(check, asked.trace, error is not None, of_dtype))
     results = []
     for name, exercise in by_name.items():
         checks = found[name]

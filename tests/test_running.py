@@ -363,13 +363,21 @@ def test_the_gradient_of_a_module_is_asked_from_afar() -> None:
         def forward(self, x: Any) -> Any:
             return x * self.weight
 
-    answers = Answers(NamespaceRunner({"Scale": Scale}))
+    def both(x: Any, y: Any) -> Any:
+        return x * 2, x.detach() * y
+
+    answers = Answers(NamespaceRunner({"Scale": Scale, "both": both}))
     scale = answers.Scale()
     x, weights = torch.tensor([3.0, 5.0]), torch.tensor([1.0, 10.0])
     for _ in range(2):  # gradients do not pile up
         assert scale.gradient("weight", x, weights=weights).tolist() == [3.0, 50.0]
     assert answers.told_call() == "The call: the gradient of Scale()([3, 5]) for its weight"
     assert scale.get("weight.requires_grad") is True
+    assert scale.gradient(0, x, weights=weights).tolist() == [1.0, 10.0]
+    assert answers.both.gradient(0, x, x, weights=(weights, weights)).tolist() == [2.0, 20.0]
+    assert answers.both.gradient(0, x, x, weights=(None, weights)) is None
+    assert answers.both.gradient(1, x, x, weights=(None, weights)).tolist() == [3.0, 50.0]
+    assert answers.told_call().endswith("the gradient of both([3, 5], [3, 5]) for argument 2")
 
 
 def test_an_exercise_finds_what_it_needs_where_the_answer_was_defined(monkeypatch) -> None:

@@ -24,6 +24,7 @@ from ..assertions import (
     same_dtype,
     shaped,
     tolerance,
+    trains,
     unchanged,
 )
 from ..exercise import Exercise, behaviour
@@ -923,6 +924,15 @@ def check_alibi_sdpa_leaves_input(student: Answers, reference: Answers, rng: Any
         unchanged(now, before, what=name)
     with good_input():
         attended(result, expected, inputs[2])
+
+
+@behaviour("alibi_sdpa")
+def check_alibi_sdpa_gradients(student: Answers, reference: Answers, rng: Any) -> None:
+    """Gradients reach q, k and v, so that what stands before this can be trained."""
+    inputs = sdpa_inputs(rng, 3, 8)
+    weights = sdpa_inputs(rng, 3, 8)[0]
+    mine, right, allowed = student.alibi_sdpa, reference.alibi_sdpa, tolerance("float32", scale=20)
+    trains(mine, right, *inputs, 4, names=("q", "k", "v"), weights=weights, atol=allowed)
 
 
 @behaviour("alibi_sdpa")

@@ -15,6 +15,7 @@ from ..answers import Answers, StudentError
 from ..assertions import (
     CheckFailed,
     agrees,
+    as_array,
     close,
     equal,
     good_input,
@@ -318,9 +319,10 @@ def new_cache(answers: Answers) -> Any:
     """A cache with nothing in it: of one that shares its rows, what others left there is gone."""
     cache = instance(answers.KVCache(), what="KVCache()")
     try:
-        held = cache.method("__len__")
-        if not isinstance(held, int) or held != 0:
-            cache.method("truncate", 0)
+        with answers.aside():
+            held = cache.method("__len__")
+            if not isinstance(held, int) or held != 0:
+                cache.method("truncate", 0)
     except StudentError as error:  # another check is about that
         if "Gone" in error.types:
             raise
@@ -1398,6 +1400,18 @@ def far_out(student: Answers, reference: Answers, rng: Any, prepare: Any, allowe
     for y, start, size in zip(found[2:], (-8, -4, -1), pieces[2:], strict=True):
         wanted = expected[:, start:][:, :size]
         close(y, wanted, allowed, what=f"y, {-start} tokens before the end of {x.shape[1]},")
+
+
+@behaviour("CausalSelfAttention")
+def check_causal_self_attention_gradients(student: Answers, reference: Answers, rng: Any) -> None:
+    """Gradients reach x and both weights, so that a model of it can be trained."""
+    x, weights = (tensor(rng.standard_normal((2, 5, 12))) for _ in range(2))
+    mine = attention(student, parameters(rng, 12), 12, 3)
+    names: dict[int | str, str] = {0: "x", "qkv.weight": "qkv.weight", "proj.weight": "proj.weight"}
+    for of, name in names.items():  # what they are hangs on the layout of pairs
+        found = mine.gradient(of, x, weights=(weights, None))
+        if found is None or not as_array(found, f"the gradient of {name}").any():
+            raise CheckFailed(f"no gradient arrives at {name}, so it cannot be trained.")
 
 
 @behaviour("CausalSelfAttention")

@@ -26,6 +26,7 @@ from ..assertions import (
     refuses,
     same_dtype,
     tolerance,
+    trains,
     unchanged,
 )
 from ..exercise import Exercise, behaviour
@@ -744,6 +745,16 @@ def check_learned_positional_embedding_leaves_input(
             unchanged(after, x, what="x")
             sums(result, expected)
     unchanged(mine.get("weight"), weight, what="the weight")
+
+
+@behaviour("LearnedPositionalEmbedding")
+def check_learned_positional_embedding_gradients(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """Gradients reach x too, so that the word vectors before it can be trained."""
+    right, mine = both(student, reference, drawn(rng, 11, 8))
+    x, weights = drawn(rng, 3, 5, 8), drawn(rng, 3, 5, 8)
+    trains(mine, right, x, 2, names=("x",), weights=weights, atol=tolerance("float32", scale=4.0))
 
 
 @behaviour("LearnedPositionalEmbedding", weight=2)

@@ -25,6 +25,7 @@ from ..assertions import (
     refuses,
     same_dtype,
     tolerance,
+    trains,
     unchanged,
 )
 from ..exercise import Exercise, behaviour
@@ -969,6 +970,16 @@ def exact_heads(rng: Any, tops: Any, signs: Any, dtype: str) -> tuple[torch.Tens
         for all_heads, one in zip(given, (q, k, np.tile(values, 2)), strict=True):
             all_heads.append(one)
     return tuple(tensor(np.array(each)[None], dtype) for each in given)
+
+
+@behaviour("multi_head_attention")
+def check_multi_head_attention_gradients(student: Answers, reference: Answers, rng: Any) -> None:
+    """Gradients reach q, k and v, so that what stands before this can be trained."""
+    q, k, v = heads(rng, 2, 3, 5, 8)
+    (weights,) = heads(rng, 2, 3, 5, 8)[:1]
+    mine, right = student.multi_head_attention, reference.multi_head_attention
+    allowed = tolerance("float32", scale=20.0)
+    trains(mine, right, q, k, v, names=("q", "k", "v"), weights=weights, atol=allowed)
 
 
 @behaviour("multi_head_attention", weight=2)

@@ -25,6 +25,7 @@ from ..assertions import (
     same_dtype,
     shaped,
     tolerance,
+    trains,
     unchanged,
 )
 from ..exercise import Exercise, behaviour
@@ -1124,6 +1125,16 @@ def check_rotary_embedding_leaves_input(student: Answers, reference: Answers, rn
             unchanged(now, before, what=name)
         with good_input():
             rotated(result, expected, 90)
+
+
+@behaviour("RotaryEmbedding")
+def check_rotary_embedding_gradients(student: Answers, reference: Answers, rng: Any) -> None:
+    """Gradients reach q and k, so that the projections before them can be trained."""
+    inputs = (heads(rng, 2, 4, 5, 8), heads(rng, 2, 2, 5, 8), tensor(scattered(rng, 5)))
+    weights = (heads(rng, 2, 4, 5, 8), heads(rng, 2, 2, 5, 8))
+    allowed = tolerance("float32", angle=90, scale=6.0, angle_dtype="float32")
+    mine, right = module(student, 8), module(reference, 8)
+    trains(mine, right, *inputs, names=("q", "k"), weights=weights, atol=allowed)
 
 
 @behaviour("RotaryEmbedding")

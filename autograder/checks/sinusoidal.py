@@ -25,6 +25,7 @@ from ..assertions import (
     same_dtype,
     shaped,
     tolerance,
+    trains,
     unchanged,
 )
 from ..exercise import Exercise, behaviour
@@ -768,6 +769,16 @@ def check_sinusoidal_encoding_module_leaves_input(
         unchanged(after[0], x, what="x")
         with good_input():
             added(result, expected, 20, dtype)
+
+
+@behaviour("SinusoidalEncoding")
+def check_sinusoidal_encoding_module_gradients(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """Gradients reach x, so that the word vectors before it can be trained."""
+    x, weights = tokens(rng, 2, 3, 6), tokens(rng, 2, 3, 6)
+    mine, right = module(student, 6, 9), module(reference, 6, 9)
+    trains(mine, right, x, 4, names=("x",), weights=weights, atol=tolerance("float32", scale=4.0))
 
 
 @behaviour("SinusoidalEncoding")

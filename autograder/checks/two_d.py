@@ -28,6 +28,7 @@ from ..assertions import (
     same_dtype,
     shaped,
     tolerance,
+    trains,
     unchanged,
 )
 from ..exercise import Exercise, behaviour
@@ -980,6 +981,18 @@ def check_axial_rotary_embedding_2d_leaves_input(
         for name, now, before in zip(("q", "k"), after, inputs, strict=False):
             unchanged(now, before, what=name)
         rotated(result, expected, 3)
+
+
+@behaviour("AxialRotaryEmbedding2D")
+def check_axial_rotary_embedding_2d_gradients(
+    student: Answers, reference: Answers, rng: Any
+) -> None:
+    """Gradients reach q and k, so that the projections before them can be trained."""
+    inputs = (heads(rng, 2, 4, 7, 8), heads(rng, 2, 2, 7, 8), 2, 3, 1)
+    weights = (heads(rng, 2, 4, 7, 8), heads(rng, 2, 2, 7, 8))
+    allowed = tolerance("float32", angle=3, scale=6.0, angle_dtype="float32")
+    mine, right = module(student, 8), module(reference, 8)
+    trains(mine, right, *inputs, names=("q", "k"), weights=weights, atol=allowed)
 
 
 @behaviour("AxialRotaryEmbedding2D", weight=2)

@@ -2066,6 +2066,12 @@ def sdpa_batch_stretched(
     return right_torch.alibi_sdpa(q, k, v, slopes, offset)
 
 
+def sdpa_without_gradients(
+    q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0
+) -> Tensor:
+    return right_torch.alibi_sdpa(q, k, v, slopes, offset).detach()
+
+
 ALIBI_SDPA = (
     Misconception(
         "alibi-sdpa-rewards-distance",
@@ -2257,6 +2263,14 @@ ALIBI_SDPA = (
         "alibi_sdpa_refuses_shapes",
         "One row of keys or values served the whole batch. Compare the shapes before torch "
         "broadcasts them.",
+        "ex-alibi_sdpa",
+    ),
+    Misconception(
+        "alibi-sdpa-cuts-gradients",
+        sdpa_without_gradients,
+        "alibi_sdpa_gradients",
+        "The numbers are right, but no gradient arrives at q, k and v: the result was "
+        "detached, or made without gradients. Nothing that stands before it could be trained.",
         "ex-alibi_sdpa",
     ),
 )

@@ -1321,10 +1321,6 @@ def attention(number: Callable[[float], float]) -> Callable[[float], float]:
     return attention_factor
 
 
-def attention_any_factor(factor: float) -> float:
-    return right.yarn_attention_factor(factor) if factor > 0 else 1.0
-
-
 def attention_below_one(factor: float) -> float:
     right.yarn_attention_factor(factor)
     return 0.1 * math.log(factor) + 1
@@ -1403,14 +1399,6 @@ YARN_ATTENTION_FACTOR = (
         "The 1 slipped into the logarithm as well. It is ln s, which is 0 when nothing is "
         "stretched.",
         "ext-attention-factor",
-    ),
-    Misconception(
-        "yarn-attention-any-factor",
-        attention_any_factor,
-        "yarn_attention_factor_refuses",
-        "A factor of zero or less got the number 1. It is no factor at all: raise, before you ask "
-        "whether anything is stretched.",
-        "ex-yarn_attention_factor",
     ),
     Misconception(
         "yarn-attention-below-one",
@@ -2650,6 +2638,11 @@ def frequencies_of_all_modules() -> Callable[..., Any]:
     return stretched(forward)
 
 
+def scaled_without_gradients(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+    turned_q, turned_k = right(q, k, positions)
+    return turned_q.detach(), turned_k.detach()
+
+
 SCALED_ROTARY_EMBEDDING = (
     Misconception(
         "scaled-rotary-interleaved",
@@ -2946,6 +2939,14 @@ SCALED_ROTARY_EMBEDDING = (
         "Positions of another shape went through, because torch broadcast them: tokens were turned "
         "by positions that are not theirs. Compare the shapes before you compute.",
         "ext-module",
+    ),
+    Misconception(
+        "scaled-rotary-cuts-gradients",
+        stretched(scaled_without_gradients),
+        "scaled_rotary_embedding_gradients",
+        "The numbers are right, but no gradient arrives at q and k: the result was "
+        "detached, or made without gradients. Nothing that stands before it could be trained.",
+        "ex-ScaledRotaryEmbedding",
     ),
 )
 

@@ -2459,6 +2459,20 @@ def attention_broadcasts_the_cache(dim: int, num_heads: int, base: float = 10000
     return variant(dim, num_heads, base, join=join, same_batch=False)
 
 
+def attention_without_gradients(dim: int, num_heads: int, base: float = 10000.0) -> Any:
+    from solutions.with_torch.kv_cache import CausalSelfAttention
+
+    module = CausalSelfAttention(dim, num_heads, base)
+    forward = module.forward
+
+    def cut(x: Any, cache: Any = None) -> Any:
+        y, cache = forward(x, cache)
+        return y.detach(), cache
+
+    module.forward = cut  # type: ignore[method-assign]
+    return module
+
+
 CAUSAL_SELF_ATTENTION = (
     Misconception(
         "causal-self-attention-queries-only",
@@ -2752,6 +2766,14 @@ CAUSAL_SELF_ATTENTION = (
         "A cache of another batch was stretched or cut to fit. Its rows belong to certain "
         "sequences: refuse, and let the caller choose the rows when the batch changes.",
         "cache-beams",
+    ),
+    Misconception(
+        "causal-self-attention-cuts-gradients",
+        attention_without_gradients,
+        "causal_self_attention_gradients",
+        "The numbers are right, but no gradient arrives at x and the weights: the result was "
+        "detached, or made without gradients. Nothing that stands before it could be trained.",
+        "ex-CausalSelfAttention",
     ),
 )
 

@@ -1028,6 +1028,13 @@ def embedding_broadcasts(max_len: int, dim: int) -> Any:
     return embedding(max_len, dim, forward, refuse=False)
 
 
+def embedding_without_gradients(max_len: int, dim: int) -> Any:
+    def forward(module: Any, x: Any, offset: int) -> Any:
+        return (x.detach() + module.weight[offset : offset + x.shape[1]]).to(x.dtype)
+
+    return embedding(max_len, dim, forward)
+
+
 LEARNED_POSITIONAL_EMBEDDING = (
     Misconception(
         "learned-embedding-ignores-offset",
@@ -1139,6 +1146,14 @@ LEARNED_POSITIONAL_EMBEDDING = (
         "An x of another shape was stretched until it fitted the rows. Vectors of width 1 are no "
         "vectors of width dim: compare x with the weight before you add.",
         "learned-module",
+    ),
+    Misconception(
+        "learned-embedding-cuts-gradients",
+        embedding_without_gradients,
+        "learned_positional_embedding_gradients",
+        "The numbers are right, but no gradient arrives at x: the result was "
+        "detached, or made without gradients. Nothing that stands before it could be trained.",
+        "ex-LearnedPositionalEmbedding",
     ),
 )
 

@@ -1568,6 +1568,10 @@ def heads_double_is_float(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
     return result.float() if str(q.dtype) == "torch.float64" else result
 
 
+def heads_without_gradients(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
+    return right_torch.multi_head_attention(q, k, v, mask).detach()
+
+
 MULTI_HEAD_ATTENTION = (
     Misconception(
         "multi-head-attention-unscaled",
@@ -1702,6 +1706,14 @@ MULTI_HEAD_ATTENTION = (
         "Keys or values of one head, or of one sequence, were stretched over all of them. That "
         "may be a mix-up as well as a wish: compare the shapes, and refuse others.",
         "ex-multi_head_attention",
+    ),
+    Misconception(
+        "multi-head-attention-cuts-gradients",
+        heads_without_gradients,
+        "multi_head_attention_gradients",
+        "The numbers are right, but no gradient arrives at q, k and v: the result was "
+        "detached, or made without gradients. Nothing that stands before it could be trained.",
+        "order-heads",
     ),
 )
 

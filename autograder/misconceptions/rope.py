@@ -1913,6 +1913,14 @@ def rotary_in_place(head_dim: int, base: float = 10000.0, layout: str = "half") 
     return rotary(head_dim, base, layout, forward)
 
 
+def rotary_without_gradients(head_dim: int, base: float = 10000.0, layout: str = "half") -> Any:
+    def forward(module: Any, right: Any, q: Any, k: Any, positions: Any) -> Any:
+        q_rotated, k_rotated = right(q, k, positions)
+        return q_rotated.detach(), k_rotated.detach()
+
+    return rotary(head_dim, base, layout, forward)
+
+
 ROTARY_EMBEDDING = (
     Misconception(
         "rotary-embedding-default-interleaved",
@@ -2089,6 +2097,14 @@ ROTARY_EMBEDDING = (
         "rotary_embedding_leaves_input",
         "q and k themselves were overwritten. Other code may hold them, so return new tensors.",
         "rope-code",
+    ),
+    Misconception(
+        "rotary-embedding-cuts-gradients",
+        rotary_without_gradients,
+        "rotary_embedding_gradients",
+        "The numbers are right, but no gradient arrives at q and k: the result was "
+        "detached, or made without gradients. Nothing that stands before it could be trained.",
+        "ex-RotaryEmbedding",
     ),
 )
 

@@ -1392,6 +1392,13 @@ def module_broadcasts_width(dim: int, max_len: int, base: float = 10000.0) -> An
     )
 
 
+def module_without_gradients(dim: int, max_len: int, base: float = 10000.0) -> Any:
+    def forward(module: Any, rows: Any, x: Any, offset: int) -> Any:
+        return (x.detach() + rows).to(x.dtype)
+
+    return encoder(dim, max_len, base, forward)
+
+
 SINUSOIDAL_ENCODING_MODULE = (
     Misconception(
         "sinusoidal-module-batch-axis",
@@ -1542,6 +1549,14 @@ SINUSOIDAL_ENCODING_MODULE = (
         "Vectors of width 1 were stretched to dim, because torch broadcasts an axis of length 1. "
         "Compare the last axis with dim before you add.",
         "sin-module",
+    ),
+    Misconception(
+        "sinusoidal-module-cuts-gradients",
+        module_without_gradients,
+        "sinusoidal_encoding_module_gradients",
+        "The numbers are right, but no gradient arrives at x: the result was "
+        "detached, or made without gradients. Nothing that stands before it could be trained.",
+        "ex-SinusoidalEncoding",
     ),
 )
 

@@ -2319,6 +2319,14 @@ def module_in_place(head_dim: int, base: float = 100.0) -> Any:
     return axial_module(head_dim, base, forward)
 
 
+def module_without_gradients(head_dim: int, base: float = 100.0) -> Any:
+    def forward(m: Any, right: Any, q: Any, k: Any, *grid: int) -> Any:
+        q_rotated, k_rotated = right(q, k, *grid)
+        return q_rotated.detach(), k_rotated.detach()
+
+    return axial_module(head_dim, base, forward)
+
+
 AXIAL_ROTARY_EMBEDDING_2D = (
     Misconception(
         "axial-rotary-embedding-2d-column-first",
@@ -2589,6 +2597,14 @@ AXIAL_ROTARY_EMBEDDING_2D = (
         "axial_rotary_embedding_2d_leaves_input",
         "q and k themselves were overwritten. Other code may hold them, so return new tensors.",
         "grid-module",
+    ),
+    Misconception(
+        "axial-rotary-embedding-2d-cuts-gradients",
+        module_without_gradients,
+        "axial_rotary_embedding_2d_gradients",
+        "The numbers are right, but no gradient arrives at q and k: the result was "
+        "detached, or made without gradients. Nothing that stands before it could be trained.",
+        "ex-AxialRotaryEmbedding2D",
     ),
 )
 

@@ -187,7 +187,7 @@ def yarn_attention_factor(factor: float) -> float:
     Shapes: a number in, a number out.
     Dtype: float64 (a Python float).
     Units: none.
-    Raises: ValueError when `factor` is not a finite number above 0.
+    Unspecified: a factor of 0 or less.
 
     >>> round(yarn_attention_factor(4.0), 4)
     1.1386

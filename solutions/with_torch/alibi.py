@@ -43,7 +43,7 @@ def alibi_sdpa(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0)
         result like q. Nothing broadcasts.
     Dtype: floating. The result keeps the dtype and device of q, also under autocast. The bias is
         computed in float32 or better, slopes and distances included, whatever the dtype of q. No
-        input is changed.
+        input is changed; gradients reach q, k and v.
     Units: offset in tokens: how many tokens stand before the first query.
     Raises: when offset < 0 or offset + n_q > n_k, where a query would have no key of its own; and
         when the shapes do not go together.

@@ -86,7 +86,8 @@ class ScaledRotaryEmbedding(nn.Module):
         Nothing else broadcasts.
     Dtype: floating. Results keep the dtype and device of q and k, also under autocast. Angles,
         sines and cosines are computed in float32 or better, whatever the dtype of q, and also
-        after the module, or a parent that holds it, was cast. q, k and positions are not changed.
+        after the module, or a parent that holds it, was cast. q, k and positions are not changed;
+        gradients reach q and k.
     Units: positions and `original_length` in tokens; positions are integers or floats.
     Layout: half, coordinates (i, i + head_dim/2) are a pair.
     Raises: ValueError, at construction, when `head_dim` is not a positive even integer (the

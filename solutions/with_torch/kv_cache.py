@@ -32,7 +32,8 @@ class CausalSelfAttention(nn.Module):
         A call may extend the one it is given, and the caller goes on with the one it gets.
     Dtype: floating, as the parameters are; y has the dtype of x (under autocast that of autocast
         will do). Angles, sines and cosines are computed in float32 or better, also under autocast
-        and after the module, or a parent that holds it, was cast. `x` is not changed.
+        and after the module, or a parent that holds it, was cast. `x` is not changed;
+        gradients reach it and both weights.
     Layout: pairs may be interleaved or half; one of them throughout.
     Raises: ValueError, at construction, when `num_heads` does not divide `dim` into heads of a
         positive even width, or `base` is not a finite number above 0; in `forward`, when x is not

@@ -24,7 +24,8 @@ class LearnedPositionalEmbedding(nn.Module):
     Shapes: x (batch, seq, dim); result the same. The batch shares its positions. Nothing else
         broadcasts.
     Dtype: floating. The result keeps the dtype and device of x, also under autocast, and also
-        when the module, or a parent that holds it, was cast. `x` is not changed.
+        when the module, or a parent that holds it, was cast. `x` is not changed;
+        gradients reach it and the weight.
     Units: max_len, seq and offset in tokens.
     Raises: ValueError, at construction, when `max_len` or `dim` is not a positive integer; in
         `forward`, when offset is negative, when offset + seq is more than max_len (the message

@@ -25,7 +25,8 @@ def multi_head_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = 
         is refused: it must not make the result larger.
     Dtype: floating; the result keeps the dtype and device of `q`, also under autocast. `mask` is
         bool, True = may attend. The softmax stays finite for scores of any size, masked ones too.
-        What a query gets that may attend to nothing is left to you. No argument is changed.
+        What a query gets that may attend to nothing is left to you. No argument is changed, and
+        gradients reach q, k and v.
     Raises: ValueError when shapes do not go together.
 
     >>> asked = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]])

@@ -65,7 +65,8 @@ class RotaryEmbedding(nn.Module):
         Nothing else broadcasts.
     Dtype: floating. Results keep the dtype and device of q and k, also under autocast. Angles,
         sines and cosines are computed in float32 or better, whatever the dtype of q, and also
-        after the module, or a parent that holds it, was cast. q, k and positions are not changed.
+        after the module, or a parent that holds it, was cast. q, k and positions are not changed;
+        gradients reach q and k.
     Units: positions in tokens; integers or floats.
     Layout: "half" pairs coordinates (i, i + head_dim/2), "interleaved" pairs (2i, 2i + 1).
     Raises: ValueError, at construction, when `head_dim` is not a positive even integer (the

@@ -40,8 +40,8 @@ class SinusoidalEncoding(nn.Module):
         every row of the batch gets PE(offset + t). Nothing else broadcasts. The table has the
         positions 0 … max_len − 1.
     Dtype: floating. The result keeps the dtype and device of x, also under autocast; x is not
-        changed. The rows are float32 at least, and keep their precision when the module, or a
-        parent that holds it, is cast.
+        changed, and gradients reach it. The rows are float32 at least, and keep their
+        precision when the module, or a parent that holds it, is cast.
     Units: offset and max_len in tokens.
     Layout: interleaved, sine in coordinate 2i and cosine in 2i + 1.
     Raises: ValueError, at construction, when `dim` is not a positive even integer (the message

@@ -30,7 +30,8 @@ class AxialRotaryEmbedding2D(nn.Module):
         order. It returns (q_rotated, k_rotated), shaped like q and k.
     Dtype: floating. Results keep the dtype and device of q and k, also under autocast. Angles,
         sines and cosines are computed in float32 or better, whatever the dtype of q, and also
-        after the module, or a parent that holds it, was cast. q and k are not changed.
+        after the module, or a parent that holds it, was cast. q and k are not changed;
+        gradients reach them.
     Units: height and width in patches, which may differ from call to call.
     Layout: interleaved, coordinates (2i, 2i + 1) of a half are a pair. Row first, column second.
     Raises: ValueError, at construction, when `head_dim` is not positive and divisible by 4 (the

@@ -985,14 +985,6 @@ class ChecksWhenUsed(torch.nn.Module):
 
 
 @wrong("ScaledRotaryEmbedding")
-class NamesTwoScalings(Scaled):
-    def __init__(self, head_dim, base=10000.0, scaling="yarn", factor=1.0, original_length=2048):
-        if scaling not in ("linear", "ntk", "yarn", "llama3"):
-            raise ValueError("scaling is linear or yarn or so")
-        super().__init__(head_dim, base, scaling, factor, original_length)
-
-
-@wrong("ScaledRotaryEmbedding")
 class ScalingInAnyCase(Scaled):
     def __init__(self, head_dim, base=10000.0, scaling="yarn", factor=1.0, original_length=2048):
         super().__init__(head_dim, base, scaling.lower(), factor, original_length)
