@@ -266,12 +266,21 @@ def shown(value: Any) -> str:
         return f"a {value.type_name}"
     shape, dtype = getattr(value, "shape", None), str(getattr(value, "dtype", ""))
     if shape is None or dtype == "":
-        return repr(value) if len(repr(value)) <= 60 else f"a {type(value).__name__}"
-    numbers = value.tolist()
+        text = repr(value) if _is_short(value) else ""
+        return text if 0 < len(text) <= 60 else f"a {type(value).__name__}"
     if len(shape) <= 2 and 0 < math.prod(shape) <= 6:
-        text = re.sub(r"-?\d+\.\d+(e[-+]\d+)?", lambda m: f"{float(m[0]):.6g}", repr(numbers))
-        return text
+        numbers = repr(value.tolist())
+        return re.sub(r"-?\d+\.\d+(e[-+]\d+)?", lambda m: f"{float(m[0]):.6g}", numbers)
     return f"{dtype.removeprefix('torch.')} of shape {tuple(shape)}"
+
+
+def _is_short(value: Any) -> bool:
+    """Whether a value is small enough to be written out, before anybody tries."""
+    if isinstance(value, list | tuple):
+        return len(value) <= 20 and all(map(_is_short, value))
+    if isinstance(value, str):
+        return len(value) <= 60
+    return value is None or isinstance(value, bool | int | float | complex)
 
 
 def _plain(value: Any) -> Any:
