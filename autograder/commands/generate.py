@@ -16,7 +16,6 @@ import argparse
 from pathlib import Path
 
 from .. import course
-from ..generate import generate
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ..generate import generate  # nbformat takes a second to import
+
     for chapter in options.chapters or course.chapters():
         course.manifest(chapter)
         print(generate(chapter, options.out))

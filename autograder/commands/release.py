@@ -17,7 +17,6 @@ import sys
 from pathlib import Path
 
 from .. import course
-from ..release import Leak, release
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +25,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ..release import Leak, release  # nbformat takes a second to import
+
     try:
         print(release(options.out))
     except Leak as leak:

@@ -16,7 +16,6 @@ import argparse
 from pathlib import Path
 
 from .. import course
-from ..sample_class import write
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +25,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ..sample_class import write  # nbformat takes a second to import
+
     chapters = options.chapters or course.chapters()
     for chapter in chapters:
         course.manifest(chapter)
