@@ -11,7 +11,7 @@
 PYTHON ?=
 PORT ?= 8000
 JOBS ?=
-PYTEST_ARGS ?= -n auto --dist loadgroup
+PYTEST_ARGS ?= -n auto --dist loadscope
 # COURSE_SOLUTIONS=hide builds a book without solutions, for a graded class.
 COURSE_SOLUTIONS ?=
 export COURSE_SOLUTIONS

@@ -4,6 +4,7 @@ The browser is looked for once, in one place, so that every test of a page uses 
 """
 
 import os
+import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from autograder import course
 from tests.figures import FigurePage, page_of, source_of
 
 # Small tensors on several threads wait for each other, most of all beside other tests' workers.
@@ -36,35 +38,39 @@ def chromium_executable(bundled: str) -> str | None:
     return bundled if Path(bundled).is_file() else None
 
 
-# Files whose tests take long and share nothing: each chapter's part is a unit of work of its own.
-BY_CHAPTER = {"test_matrix.py", "test_right_answers.py", "test_generate.py"}
-
-
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests of the browser, for `-m "not browser"`, and says what one worker runs together.
-
-    One worker takes a file, so that what its tests share is made once; a file of BY_CHAPTER is
-    taken chapter by chapter.
-    """
+    """Marks every test that asks for the browser, so that `-m "not browser"` leaves them out."""
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-        group = item.path.name
-        if group in BY_CHAPTER:
-            group += f" {chapter_of(item)}"
-        item.add_marker(pytest.mark.xdist_group(group))
 
 
-def chapter_of(item: pytest.Item) -> str:
-    """The chapter that a test is parametrized with, by name, exercise or file; or nothing."""
-    given = getattr(item, "callspec", None)
-    values = given.params if given else {}
-    if "exercise" in values:
-        return values["exercise"].chapter
-    if "file" in values:
-        return values["file"].parent.name
-    return values.get("chapter", values.get("stem", ""))
+# Files whose tests take long and share nothing: each chapter's part is a unit of work of its own.
+BY_CHAPTER = ("tests/test_matrix.py", "tests/test_right_answers.py", "tests/test_generate.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker takes a file, so that what its tests share is made once.
+
+    A file of BY_CHAPTER is taken chapter by chapter. (Marks for `--dist loadgroup` do nothing under
+    pytest 9.2 with pytest-xdist 3.8, which sets an attribute that is gone.)
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFileOrChapter(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return part_of(nodeid)
+
+    return ByFileOrChapter(config, log)
+
+
+def part_of(nodeid: str) -> str:
+    """The unit of work that a test belongs to."""
+    file, _, test = nodeid.partition("::")
+    chapters = "|".join(course.chapters())
+    found = re.search(rf"\[({chapters})\b", test) if file in BY_CHAPTER else None
+    return f"{file} {found[1]}" if found else file
 
 
 @pytest.fixture(scope="session")
