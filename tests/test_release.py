@@ -53,6 +53,12 @@ def test_no_solution_no_misconception_and_no_hidden_check_is_inside(bundle: Path
     assert not [line for line in release.solution_lines(CHAPTER) if line in text]
 
 
+def test_recordings_stay_small(bundle: Path) -> None:
+    """A check with large arrays is recorded once for each known mistake: they add up."""
+    sizes = {f.stem: f.stat().st_size for f in (bundle / "autograder" / "recorded").iterdir()}
+    assert max(sizes.values()) < 8 << 20, sizes
+
+
 @pytest.mark.parametrize("secret", ["a line of a solution", "a hidden check"])
 def test_the_leak_test_finds_what_it_looks_for(bundle: Path, tmp_path: Path, secret: str) -> None:
     shutil.copytree(bundle, tmp_path / "copy")
