@@ -13,7 +13,7 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import Bool, Dict
+from traitlets import Bool, Dict, Integer
 
 from . import core, course, report, sandbox
 from .generate import student_notebook
@@ -32,6 +32,10 @@ class GradeInSandbox(NbGraderPreprocessor):
         config=True
     )
 
+    seed = Integer(
+        None, allow_none=True, help="Inputs of the checks; a fresh seed for each where none is set."
+    ).tag(config=True)
+
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, Any]:
         about = resources["nbgrader"]
         walls = not self.without_sandbox
@@ -40,9 +44,8 @@ class GradeInSandbox(NbGraderPreprocessor):
         chapter = about["notebook"]
         if chapter not in course.chapters():
             raise course.CourseError(f"notebook {chapter!r} is no chapter of this course")
-        result = SubmissionResult(
-            about["student"], chapter, GRADER_ERROR, [], seed=core.fresh_seed()
-        )
+        seed = core.fresh_seed() if self.seed is None else self.seed
+        result = SubmissionResult(about["student"], chapter, GRADER_ERROR, [], seed=seed)
         core.grade_cells(result, cells_in(nb), limits=Limits(**self.limits), walls=walls)
         self.log.info("%s: %s, %s points", result.student, result.status, result.score)
         if result.status == GRADER_ERROR:

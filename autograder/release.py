@@ -11,6 +11,7 @@ import re
 import shutil
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -163,13 +164,14 @@ def _code(text: str) -> list[str]:
 
 def _idle(nodes: list[ast.stmt]) -> list[ast.stmt]:
     """The helpers that nothing else among these statements uses."""
+    uses = [{n.id for n in ast.walk(node) if isinstance(n, ast.Name)} for node in nodes]
+    counts = Counter(name for used in uses for name in used)
     found = []
-    for node in nodes:
+    for node, own in zip(nodes, uses, strict=True):
         names = _names(node)
         kept = any(name == "EXERCISES" or name.startswith("check_") for name in names)
-        others = (n for other in nodes if other is not node for n in ast.walk(other))
-        used = {n.id for n in others if isinstance(n, ast.Name)}
-        if names and not kept and not names & used:
+        elsewhere = any(counts[name] > (name in own) for name in names)
+        if names and not kept and not elsewhere:
             found.append(node)
     return found
 

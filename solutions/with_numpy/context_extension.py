@@ -187,7 +187,7 @@ def yarn_attention_factor(factor: float) -> float:
     Shapes: a number in, a number out.
     Dtype: float64 (a Python float).
     Units: none.
-    Unspecified: a factor of 0 or less.
+    Raises: as you like for a factor of 0 or less, which is left to you.
 
     >>> round(yarn_attention_factor(4.0), 4)
     1.1386
