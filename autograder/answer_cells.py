@@ -18,7 +18,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from .course import CourseError
 from .exercise import Exercise
-from .reference_code import Module
+from .reference_code import Module, needed
 from .stubs import exercise_names, solution_cell
 
 
@@ -32,6 +32,8 @@ def with_answers(
     modules = {room: Module(root / "solutions" / room / file, root) for room in rooms}
     stubs = _stubs(cells, by_name, chapter.name)
     code = {at: cell for at, cell in enumerate(cells) if cell.cell_type == "code"}
+    given = {room: {e.name for e in exercises if e.room == room} for room in rooms}
+    own = {room: _own(modules[room], given[room]) for room in rooms}
     narrative = _defined(cell for at, cell in code.items() if at not in stubs)
     done: list[NotebookNode] = []
     for at, cell in enumerate(cells):
@@ -41,12 +43,12 @@ def with_answers(
         exercise = by_name[stubs[at]]
         mine = modules[exercise.room]
         before = rooms[: rooms.index(exercise.room)]  # these keep their names, later ones yield
-        others = {name for room in before for name in modules[room].definitions}
+        others = {name for room in before for name in own[room]}
         cell.source = solution_cell(
             cell.source,
             exercise.name,
             mine,
-            given={e.name for e in exercises if e.room == exercise.room},
+            given=given[exercise.room],
             taken={*by_name, *narrative, *others},
         )
         cell.metadata["nbgrader"] = _role(f"answer-{exercise.name}", solution=True)
@@ -80,6 +82,14 @@ def _stubs(cells: list[NotebookNode], by_name: dict[str, Exercise], file: str) -
                 "give it exactly one cell with the tag `exercise`"
             )
     return found
+
+
+def _own(module: Module, given: set[str]) -> set[str]:
+    """The names of a room in the notebook: its module's, and of what its answers take along."""
+    names = set(module.definitions)
+    for name in given & names:
+        names |= {helper for _, helper in needed(module, name, given=given, taken=()).helpers}
+    return names
 
 
 def _defined(cells: Iterable[NotebookNode]) -> set[str]:

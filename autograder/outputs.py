@@ -10,10 +10,13 @@ import csv
 import io
 import json
 import os
+from collections.abc import Iterator
+from dataclasses import replace as replace_in
 from pathlib import Path
 from typing import Any
 
 from . import report
+from .core import MISSING
 from .results import CheckResult, ExerciseResult, SubmissionResult
 
 STUDENTS = "students"  # a folder of their own: a student may be called like one of the tables
@@ -72,11 +75,16 @@ def replace(file: Path, text: str) -> None:
 
 
 def table_text(results: list[SubmissionResult]) -> str:
-    """The table for a terminal: student, status, score, and the first line of the note."""
+    """The table for a terminal: student, status, score, and the first line of the note.
+
+    Where there is no note, the mistakes that were recognised. What a student did not hand in of
+    several chapters stands in one row.
+    """
     rows = [("student", "chapter", "status", "score", "note")]
-    for r in results:
+    for r in _without_repeats(results):
         score = "?" if r.score is None else f"{r.score:g} / {r.max_score:g}"
-        note = report.clean(r.note, 200).split("\n")[0]
+        named = [e.misconception["id"] for e in r.exercises if e.misconception]
+        note = report.clean(r.note or ", ".join(named), 200).split("\n")[0]
         rows.append((report.clean(r.student, 40), r.chapter, r.status, score, note))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = []
@@ -87,6 +95,24 @@ def table_text(results: list[SubmissionResult]) -> str:
         if number == 0:
             lines.append("  ".join("-" * width for width in [*widths, 4]))
     return "\n".join(lines)
+
+
+def _without_repeats(results: list[SubmissionResult]) -> Iterator[SubmissionResult]:
+    """The results, with one in the place of all that a student did not hand in."""
+    absent: dict[str, list[SubmissionResult]] = {}
+    for r in results:
+        if r.status == MISSING:
+            absent.setdefault(r.student, []).append(r)
+    for r in results:
+        all_absent = absent.get(r.student, [])
+        if r.status != MISSING or len(all_absent) == 1:
+            yield r
+        elif r is all_absent[0]:
+            together = [e for other in all_absent for e in other.exercises]
+            note = "not handed in: " + ", ".join(other.chapter for other in all_absent)
+            yield replace_in(
+                r, chapter=f"{len(all_absent)} chapters", exercises=together, note=note
+            )
 
 
 def _cell(text: str) -> str:

@@ -45,12 +45,12 @@ def write(chapter: str, out: Path, *, odd: bool = True) -> list[str]:
     """
     solved = nbformat.read(generate(chapter, out.parent / "source"), as_version=4)
     stub = student_notebook(chapter)
-    mistakes = _mistakes(chapter)
+    mistakes = two_mistakes(chapter)
     samples: dict[str, Callable[[], str | None]] = {
         "right-answer": lambda: nbformat.writes(solved),
         "untouched-stub": lambda: nbformat.writes(stub),
-        f"mistake-{mistakes[0][0]}": lambda: nbformat.writes(_with(solved, [mistakes[0][1]])),
-        f"mistake-{mistakes[1][0]}": lambda: nbformat.writes(_with(solved, [mistakes[1][1]])),
+        "mistake-one": lambda: nbformat.writes(_with(solved, [mistakes[0][1]])),
+        "mistake-two": lambda: nbformat.writes(_with(solved, [mistakes[1][1]])),
     }
     strange: dict[str, Callable[[], str | None]] = {
         "infinite-loop": lambda: nbformat.writes(_with(solved, [LOOP])),
@@ -78,7 +78,7 @@ def _with(notebook: Any, sources: list[str]) -> Any:
     return made
 
 
-def _mistakes(chapter: str) -> list[tuple[str, str]]:
+def two_mistakes(chapter: str) -> list[tuple[str, str]]:
     """(id, code of a cell) for two misconceptions, of different exercises."""
     found = []
     for exercise in reversed(course.manifest(chapter)):

@@ -151,12 +151,18 @@ def test_the_source_notebook_runs_and_earns_everything(stem: str) -> None:
     from nbclient import NotebookClient
 
     notebook = nbformat.from_dict(source(stem))
+    # A grader asks when all cells have run: a later one must not take an earlier answer's names.
+    for exercise in course.manifest(stem):
+        again = nbformat.v4.new_code_cell(cell(source(stem), exercise.name).source)
+        again.metadata.nbgrader = {"grade_id": f"again-{exercise.name}"}
+        notebook.cells.append(again)
     client = NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": course.ROOT}}
     )
     client.execute()
-    for exercise in course.manifest(stem):
-        outputs = cell(notebook, exercise.name).outputs
+    names = [e.name for e in course.manifest(stem)]
+    for name in [*names, *(f"again-{name}" for name in names)]:
+        outputs = cell(notebook, name).outputs
         text = "\n".join(
             str(o.get("data", {}).get("text/plain", o.get("text", ""))) for o in outputs
         )

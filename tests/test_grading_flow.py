@@ -16,6 +16,7 @@ import pytest
 
 from autograder import course, sandbox
 from autograder.generate import student_notebook
+from autograder.sample_class import two_mistakes
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -98,8 +99,9 @@ def test_every_submission_has_a_record_and_a_page(classroom: Path) -> None:
 
 
 def test_a_known_mistake_is_named_in_the_feedback(classroom: Path) -> None:
-    for folder in (classroom / "grades" / "students").glob("mistake-*"):
-        known = folder.name.removeprefix("mistake-")
+    students = classroom / "grades" / "students"
+    for name, (known, _) in zip(("one", "two"), two_mistakes(CHAPTER), strict=True):
+        folder = students / f"mistake-{name}"
         record = json.loads((folder / CHAPTER / "results.json").read_text())
         named = [e["misconception"] for e in record["extra_data"]["exercises"]]
         assert known in [m["id"] for m in named if m]
