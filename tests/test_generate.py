@@ -15,8 +15,10 @@ import pytest
 from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
-from autograder import course
+from autograder import course, sandbox
 from autograder.generate import generate, source_notebook, student_notebook
+from autograder.sandbox import Limits
+from autograder.session import Session
 
 CHAPTERS = course.chapters()
 chapter = pytest.mark.parametrize("stem", CHAPTERS)
@@ -143,6 +145,17 @@ def test_a_stub_has_the_signature_and_docstring_of_its_reference(stem: str) -> N
         for mine, its in pairs:
             assert inspect.cleandoc(mine.__doc__ or "") == inspect.cleandoc(its.__doc__ or "")
             assert inspect.signature(mine, eval_str=True) == inspect.signature(its, eval_str=True)
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(not sandbox.available(), reason=f"NO SANDBOX: {sandbox.problem()}")
+@chapter
+def test_an_unsolved_notebook_says_only_what_is_not_written_yet(stem: str) -> None:
+    """Cells that wait for an answer stop with NotImplementedError, or for a name it would make."""
+    cells = [c.source for c in released(stem).cells if c.cell_type == "code"]
+    with Session(cells, [e.name for e in course.manifest(stem)], Limits()) as session:
+        session.load()
+    assert session.notes() == []
 
 
 @pytest.mark.slow
