@@ -11,7 +11,7 @@
 PYTHON ?=
 PORT ?= 8000
 JOBS ?=
-PYTEST_ARGS ?= -n auto --dist loadscope
+PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 # COURSE_SOLUTIONS=hide builds a book without solutions, for a graded class.
 COURSE_SOLUTIONS ?=
 export COURSE_SOLUTIONS

@@ -1,5 +1,6 @@
 """The built book: its pages are there, show no error, have their figures, and need no network."""
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,13 @@ pytestmark = pytest.mark.skipif(
 
 
 def soup(page: str) -> Any:
-    return BeautifulSoup((HTML / f"{page}.html").read_text("utf-8"), "html.parser")
+    return parsed((HTML / f"{page}.html").resolve())
+
+
+@functools.cache
+def parsed(file: Path) -> Any:
+    """A page is read once, however many links lead to it."""
+    return BeautifulSoup(file.read_text("utf-8"), "html.parser")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -45,7 +52,7 @@ def test_every_picture_and_every_link_inside_the_book_exists(page: str) -> None:
         target, _, anchor = link["href"].partition("#")
         if "://" in target or target.startswith("mailto:"):
             continue
-        other = html if not target else BeautifulSoup((here / target).read_text(), "html.parser")
+        other = html if not target else parsed((here / target).resolve())
         assert not anchor or other.find(id=anchor), link["href"]
 
 
