@@ -157,7 +157,7 @@ def check_rope_tables_refuse_dim(student: Answers, reference: Answers, rng: Any)
 @behaviour("rope_tables")
 def check_rope_tables_float64(student: Answers, reference: Answers, rng: Any) -> None:
     """Both tables are float64, and exact to float64 in their last rows too."""
-    rows = int(rng.integers(1000, 1500))
+    rows = int(rng.integers(4200, 4600))
     tables_agree(student, reference, rows, 6, 20_000.5, exact=True)
 
 
