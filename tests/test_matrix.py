@@ -134,15 +134,16 @@ def test_at_least_five_mistakes_are_known_of_each_exercise_and_three_of_a_small_
 
 @of_each_exercise
 def test_no_two_mistakes_give_the_same_outputs_everywhere(exercise):
-    failed: dict[str, dict[str, list[Outcome]]] = {
-        m.id: {} for m in course.misconceptions(exercise)
-    }
-    for check in checks_of(exercise):
-        for about, trace in LIVE.wrong_answers(exercise, check):
-            failed[about["id"]][check.name] = trace
-    for (a, one), (b, other) in itertools.combinations(failed.items(), 2):
-        same = one.keys() == other.keys() and all(alike(one[c], other[c]) for c in one)
-        assert not same, f"{a} and {b}"
+    for live in (LIVE, *map(Live, SEEDS[1:])):
+        failed: dict[str, dict[str, list[Outcome]]] = {
+            m.id: {} for m in course.misconceptions(exercise)
+        }
+        for check in checks_of(exercise):
+            for about, trace in live.wrong_answers(exercise, check):
+                failed[about["id"]][check.name] = trace
+        for (a, one), (b, other) in itertools.combinations(failed.items(), 2):
+            same = one.keys() == other.keys() and all(alike(one[c], other[c]) for c in one)
+            assert not same, f"{a} and {b}"
 
 
 def alike(first: list[Outcome], second: list[Outcome]) -> bool:
