@@ -7,11 +7,11 @@ Files are replaced whole, so that a kill at any moment leaves the old one or the
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace as replace_in
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +110,7 @@ def _without_repeats(results: list[SubmissionResult]) -> Iterator[SubmissionResu
         elif r is all_absent[0]:
             together = [e for other in all_absent for e in other.exercises]
             note = "not handed in: " + ", ".join(other.chapter for other in all_absent)
-            yield replace_in(
+            yield dataclasses.replace(
                 r, chapter=f"{len(all_absent)} chapters", exercises=together, note=note
             )
 
