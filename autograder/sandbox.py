@@ -68,9 +68,12 @@ class Process:
         self.pid, self.requests, self.replies = popen.pid, popen.stdin, popen.stdout
         self._popen, self._errors, self._scratch = popen, errors, scratch
 
-    def wait(self) -> int:
-        """Its exit code, as a shell tells it."""
-        code = self._popen.wait()
+    def wait(self, seconds: float) -> int | None:
+        """Its exit code, as a shell tells it; None while it lives."""
+        try:
+            code = self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
         return 128 - code if code < 0 else code
 
     def end(self) -> None:

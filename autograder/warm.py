@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import secrets
+import select
 import socket
 import subprocess
 import tempfile
@@ -36,10 +37,10 @@ class Worker:
         self._home, self.pid, self.requests, self.replies = home, pid, requests, replies
         self._code: int | None = None
 
-    def wait(self) -> int:
-        """Its exit code, as a shell tells it."""
+    def wait(self, seconds: float = PATIENCE) -> int | None:
+        """Its exit code, as a shell tells it; None while it lives."""
         if self._code is None:
-            self._code = self._home.ended()
+            self._code = self._home.ended(seconds)
         return self._code
 
     def end(self) -> None:
@@ -47,9 +48,9 @@ class Worker:
         sandbox.kill_family(self._home.pid, itself=False)
         sandbox.close(self.requests, self.replies)
         with contextlib.suppress(SandboxFault):
-            self.wait()
-            _idle().append(self._home)
-            return
+            if self.wait() is not None:
+                _idle().append(self._home)
+                return
         self._home.close()
 
     def errors(self) -> str:
@@ -92,9 +93,10 @@ class Sandbox:
             raise SandboxFault(f"the sandbox started no worker: {self.errors()}") from None
         return Worker(self, worker.pid, *streams)
 
-    def ended(self) -> int:
-        """The exit code of the worker, once it has ended."""
-        return int(self._hear())
+    def ended(self, seconds: float) -> int | None:
+        """The exit code of the worker, once it has ended; None when it has not by then."""
+        ready, _, _ = select.select([self._control], [], [], seconds)
+        return int(self._hear()) if ready else None
 
     def errors(self) -> str:
         """What was complained of inside."""
