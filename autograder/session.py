@@ -87,6 +87,8 @@ class Session:
             reply = self._receive(self.limits.call_seconds * WAIT * 2 + GRACE)
             if "error" in reply:
                 types, text = _strings(reply["error"]), *_strings([reply["text"]])
+                if not types:
+                    raise ProtocolError("an error without a name")
                 (function,) = _strings([reply.get("function", "")])
                 place = function[:60], int(reply.get("line", 0))
             else:

@@ -101,13 +101,24 @@ messages = (
     | st.tuples(values, st.binary(max_size=24)).map(lambda both: frame(*both))
     | st.just(READY)
     | values.map(lambda value: frame({"dict": [["value", value]]}))
-    | values.map(lambda value: frame({"dict": [["error", value], ["text", value]]}))
+    | st.tuples(st.lists(words, max_size=2) | values, st.text(max_size=4) | values, values).map(
+        lambda v: frame(
+            {
+                "dict": [
+                    ["error", {"list": v[0]}],
+                    ["text", v[1]],
+                    ["function", v[1]],
+                    ["line", v[2]],
+                ]
+            }
+        )
+    )
 )
 talk = st.lists(messages, max_size=5).map(b"".join)
 
 
 @settings(
-    max_examples=300, deadline=5000, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(said=talk, greets=st.booleans())
 def test_nothing_that_a_process_says_raises_in_the_grader(
