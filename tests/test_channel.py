@@ -101,7 +101,7 @@ messages = (
     | st.tuples(values, st.binary(max_size=24)).map(lambda both: frame(*both))
     | st.just(READY)
     | values.map(lambda value: frame({"dict": [["value", value]]}))
-    | st.tuples(st.lists(words, max_size=2) | values, st.text(max_size=4) | values, values).map(
+    | st.tuples(st.lists(words, max_size=2), st.text(max_size=4), st.just(3) | values).map(
         lambda v: frame(
             {
                 "dict": [
