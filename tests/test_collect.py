@@ -430,7 +430,7 @@ def test_a_newer_one_replaces_and_the_older_is_kept(tmp_path: Path) -> None:
     assert report.replaced == [f"ada/{CHAPTER}"]
     assert tree(into) == {f"ada/{CHAPTER}/{CHAPTER}.ipynb": "second"}
     kept = tree(tmp_path / "submitted-before" / "ada" / CHAPTER)
-    assert [text for text in kept.values()] == ["first"]
+    assert list(kept.values()) == ["first"]
 
 
 def test_an_older_attempt_does_not_replace_a_newer_one(tmp_path: Path) -> None:
