@@ -44,6 +44,22 @@ def read_submission(out: Path, student: str, chapter: str) -> SubmissionResult |
         return None
 
 
+def read_all(out: Path) -> Iterator[SubmissionResult]:
+    """Every result that was written below `out`, by student and chapter; broken ones are left out.
+
+    One at a time, so that a class of any size can be gone through.
+    """
+    for student in sorted(_names_in(out / STUDENTS)):
+        for chapter in sorted(_names_in(out / STUDENTS / student)):
+            result = read_submission(out, student, chapter)
+            if result is not None:
+                yield result
+
+
+def _names_in(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.is_dir() else []
+
+
 def write_table(file: Path, results: list[SubmissionResult]) -> None:
     """One row a submission: status, score, and the points of each exercise."""
     names = list(dict.fromkeys(e.id for r in results for e in r.exercises))
