@@ -70,13 +70,13 @@ def _staged(
             folder = work / "staged" / str(number)
             folder.mkdir(parents=True)
             (folder / "handed-in.ipynb").write_bytes(entry.read())
-            chapter = _chapter(folder / "handed-in.ipynb", claim, asked, report)
+            chapter, told = _chapter(folder / "handed-in.ipynb", claim, asked, report)
         except (handed_in.Unclear, Malformed, OSError) as error:
             report.refuse(entry.name, str(error))
             continue
         (folder / "handed-in.ipynb").rename(folder / f"{chapter}.ipynb")
         exact = claim.file == f"{chapter}.ipynb"
-        order = (claim.number or 0, entry.time or datetime.min, exact, claim.file, number)
+        order = (told, claim.number or 0, entry.time or datetime.min, exact, claim.file, number)
         time = entry.time if file_times else None
         found.append(Arrival(claim, chapter, entry.name, folder, time, order))
     for arrival in found:
@@ -86,8 +86,13 @@ def _staged(
     return found
 
 
-def _chapter(file: Path, claim: handed_in.Claim, asked: str | None, report: Report) -> str:
-    """The chapter by name, by the notebook's own cells, by what was asked for. Raises Unclear."""
+def _chapter(
+    file: Path, claim: handed_in.Claim, asked: str | None, report: Report
+) -> tuple[str, bool]:
+    """The chapter by name, by the notebook's own cells, by what was asked for.
+
+    Returns it and whether the notebook itself tells it. Raises Unclear.
+    """
     try:
         ids = code_cells(file)[1]
     except Malformed:
@@ -112,7 +117,7 @@ def _chapter(file: Path, claim: handed_in.Claim, asked: str | None, report: Repo
         report.notes.append(f"{claim.file} of {claim.student} is {chapter} by its cells")
     elif claim.file != f"{chapter}.ipynb" and claim.tail:
         report.notes.append(f"{claim.file} of {claim.student} is taken as {chapter}.ipynb")
-    return chapter
+    return chapter, bool(named or marked)
 
 
 def _one_each(arrivals: list[Arrival], report: Report) -> list[Arrival]:
@@ -129,7 +134,8 @@ def _one_each(arrivals: list[Arrival], report: Report) -> list[Arrival]:
             continue
         key = (arrival.claim.student, arrival.chapter)
         if key in latest:
-            report.refuse(latest[key].origin, f"{arrival.origin} is later, by the same student")
+            better = f"{arrival.origin} of the same student is later, or tells its chapter better"
+            report.refuse(latest[key].origin, better)
         latest[key] = arrival
     return list(latest.values())
 

@@ -113,6 +113,7 @@ def _write(arrival: Arrival, folder: Path) -> None:
     """The whole folder at once, so that a kill leaves none that is half there."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = folder.with_name(f".{folder.name}.{os.getpid()}")
+    shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
     shutil.copytree(arrival.folder, part)
     stamp = part / "timestamp.txt"
     if arrival.time and not stamp.exists():

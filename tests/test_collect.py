@@ -364,6 +364,14 @@ def test_a_canvas_zip_arrives_with_nothing_lost(tmp_path: Path) -> None:
     assert again.refused == report.refused
 
 
+def test_a_notebook_beside_the_right_one_does_not_take_its_place(tmp_path: Path) -> None:
+    names = [f"ada_1_11_{CHAPTER}.ipynb", "ada_1_12_notes.ipynb"]
+    source = zipped(tmp_path / "a.zip", {names[0]: notebook(CHAPTER), names[1]: EMPTY})
+    report = collect(source, "canvas", tmp_path / "submitted", chapter=CHAPTER)
+    assert list(reasons(report)) == [names[1]] and report.new == [f"ada_1/{CHAPTER}"]
+    assert "grade_id" in tree(tmp_path / "submitted")[f"ada_1/{CHAPTER}/{CHAPTER}.ipynb"]
+
+
 def test_names_without_the_flag_for_utf8_are_read_as_utf8(tmp_path: Path) -> None:
     file = zipped(tmp_path / "a.zip", {f"g_del_1_2_{CHAPTER}.ipynb": EMPTY})
     file.write_bytes(file.read_bytes().replace(b"g_del", "göel".encode()))  # the same length

@@ -39,8 +39,8 @@ def _rows(result: SubmissionResult, exercise: ExerciseResult) -> Iterator[list[s
         result.status,
         exercise.id,
         exercise.status,
-        outputs._points(exercise.points),
-        outputs._points(exercise.max_points),
+        _points(exercise.points),
+        _points(exercise.max_points),
         known,
     ]
     checks: list[CheckResult | None] = [*exercise.checks] or [None]
@@ -56,8 +56,8 @@ def _cells(check: CheckResult, share: float) -> list[str]:
         _yes(check.hidden),
         "" if check.fault else _yes(check.passed),
         str(check.weight),
-        "" if check.fault else outputs._points(round(most * check.passed, 4)),
-        outputs._points(round(most, 4)),
+        "" if check.fault else _points(round(most * check.passed, 4)),
+        _points(round(most, 4)),
         outputs._cell(check.fault or check.message).replace("\n", " | "),
         outputs._cell(check.sentence),
     ]
@@ -65,3 +65,7 @@ def _cells(check: CheckResult, share: float) -> list[str]:
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
+
+
+def _points(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"

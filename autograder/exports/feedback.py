@@ -10,6 +10,7 @@ import json
 import re
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import quote
 
 from .. import outputs, report
 from ..handed_in import CANVAS, MOODLE
@@ -78,8 +79,6 @@ def _collected(request: Request) -> dict[str, Any]:
 def _index(rows: list[tuple[SubmissionResult, str, str]]) -> str:
     lines = []
     for result, name, score in rows:
-        from urllib.parse import quote
-
         link = quote(name.encode("utf-8", "replace"))
         lines.append(
             f'<tr><td><a href="{link}">{report.escaped(result.student)}</a></td>'
@@ -89,7 +88,8 @@ def _index(rows: list[tuple[SubmissionResult, str, str]]) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Feedback</title>'
         "<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;"
-        "max-width:50em;margin:2em auto;padding:0 1em}td,th{text-align:left;padding:.1em 1em .1em 0}"
-        "</style></head><body>\n<h1>Feedback</h1>\n<table><tr><th>student</th><th>chapter</th>"
+        "max-width:50em;margin:2em auto;padding:0 1em}"
+        "td,th{text-align:left;padding:.1em 1em .1em 0}</style></head><body>\n"
+        "<h1>Feedback</h1>\n<table><tr><th>student</th><th>chapter</th>"
         f"<th>status</th><th>points</th></tr>\n{chr(10).join(lines)}\n</table></body></html>\n"
     )

@@ -26,9 +26,8 @@ def write(request: Request, results: list[SubmissionResult]) -> None:
         top.set(name, str(sum(int(suite.get(name, "0")) for suite in top)))
     top.set("time", f"{sum(r.seconds for r in results):.2f}")
     ET.indent(top, " ")
-    outputs.replace(request.out, ET.tostring(top, "unicode", xml_declaration=False) + "\n")
-    text = request.out.read_text("utf-8")
-    outputs.replace(request.out, '<?xml version="1.0" encoding="UTF-8"?>\n' + text)
+    text = ET.tostring(top, "unicode")
+    outputs.replace(request.out, f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n')
 
 
 def _suite(result: SubmissionResult) -> ET.Element:

@@ -30,6 +30,7 @@ def pack(out: Path, files: dict[str, bytes]) -> None:
         return
     if out.exists() and not (out / MARK).exists() and not (out.is_dir() and not any(out.iterdir())):
         raise course.CourseError(f"{out} exists and was not exported before: name another folder")
+    shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
     for name, content in (files | {MARK: b""}).items():
         file = part / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -55,7 +55,7 @@ class Roster:
 
     def write(self, out: Path) -> None:
         text = io.StringIO()
-        csv.writer(text, delimiter=self.delimiter, lineterminator="\n").writerows(self.rows)
+        csv.writer(text, delimiter=self.delimiter, lineterminator=self.newline).writerows(self.rows)
         start = "\ufeff" if self.bom else ""
         outputs.replace(out, start + text.getvalue())
 
@@ -98,17 +98,18 @@ def match(
     """
     found: dict[str, int] = {}
     lost: list[str] = []
-    tables = []
+    tables: list[tuple[str, dict[str, set[int]], Callable[[str], str]]] = []
     for name, key in keys:
-        table = defaultdict(set)
+        exact: dict[str, set[int]] = defaultdict(set)
+        loose: dict[str, set[int]] = defaultdict(set)
         for index, row in rows.items():
             for written in key(row):
-                if written:
-                    table[plain(written)].add(index)
-        tables.append((name, table))
+                exact[_same(written)].add(index)
+                loose[plain(written)].add(index)
+        tables += [(name, exact, _same), (name, loose, plain)]
     for student in dict.fromkeys(students):
-        for name, table in tables:
-            fits = table.get(plain(student), set())
+        for name, table, spelled in tables:
+            fits = table.get(spelled(student), set()) if spelled(student) else set()
             if len(fits) == 1:
                 found[student] = next(iter(fits))
                 break
@@ -136,6 +137,10 @@ def plain(text: str) -> str:
     """
     text = unicodedata.normalize("NFC", text).casefold()
     return "".join(c for c in text if unicodedata.category(c)[0] in "LMN" or c in "_@")
+
+
+def _same(text: str) -> str:
+    return unicodedata.normalize("NFC", text).strip().casefold()
 
 
 def cell(roster: Roster, name: str) -> Key:
