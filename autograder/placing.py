@@ -54,37 +54,51 @@ class Arrival:
 def place(arrivals: list[Arrival], kind: str, into: Path, dry: bool, report: Report) -> None:
     """Put each where it belongs; a dry run only tells."""
     known = names_of(into)
+    before = json.dumps(known, sort_keys=True)
     there = {p.name.casefold(): p.name for p in into.iterdir()} if into.is_dir() else {}
-    for arrival in sorted(arrivals, key=lambda a: (a.claim.student, a.chapter)):
-        student, chapter = arrival.claim.student, arrival.chapter
-        folder = into / student / chapter
-        before = known.get(student, {}).get(chapter, {})
-        other = there.setdefault(student.casefold(), student)
-        digest = hashlib.sha256(arrival.notebook.read_bytes()).hexdigest()
-        target = folder / f"{chapter}.ipynb"
-        label = f"{student}/{chapter}"
-        if other != student:
-            report.refuse(arrival.origin, f"{other} is there, which differs too little for folders")
-            continue
-        if any(p.is_symlink() for p in (into / student, folder, target)):
-            report.refuse(arrival.origin, f"{label} is a link where it would go: remove it")
-            continue
-        if target.exists() and hashlib.sha256(target.read_bytes()).hexdigest() == digest:
-            report.unchanged.append(label)
-            continue
-        if target.exists() and _older(arrival, kind, before, folder):
-            report.refuse(arrival.origin, f"what is in {label} is newer")
-            continue
+    try:
+        for arrival in sorted(arrivals, key=lambda a: (a.claim.student, a.chapter)):
+            student = arrival.claim.student
+            spelled = there.setdefault(student.casefold(), student)
+            if spelled != student:
+                why = f"{spelled} is there, which differs too little for folders"
+                report.refuse(arrival.origin, why)
+            else:
+                _place(arrival, kind, into, known.setdefault(student, {}), dry, report)
+    finally:
+        if not dry and json.dumps(known, sort_keys=True) != before:
+            text = json.dumps(known, indent=1, ensure_ascii=False, sort_keys=True)
+            into.parent.mkdir(parents=True, exist_ok=True)
+            outputs.replace(into.with_name(FOUND), text + "\n")
+
+
+def _place(
+    arrival: Arrival, kind: str, into: Path, known: dict[str, Any], dry: bool, report: Report
+) -> None:
+    """One submission; `known` holds the student's records by chapter."""
+    student, chapter = arrival.claim.student, arrival.chapter
+    label, folder = f"{student}/{chapter}", into / student / chapter
+    target = folder / f"{chapter}.ipynb"
+    if any(p.is_symlink() for p in (into / student, folder, target)):
+        report.refuse(arrival.origin, f"{label} is a link where it would go: remove it")
+        return
+    content = arrival.notebook.read_bytes()
+    same = target.is_file() and target.read_bytes() == content
+    older = target.exists() and _older(arrival, kind, known.get(chapter, {}), folder)
+    if older and not same:
+        report.refuse(arrival.origin, f"what is in {label} is newer")
+        return
+    if same:
+        report.unchanged.append(label)
+    else:
         (report.replaced if folder.exists() else report.new).append(label)
-        if dry:
-            continue
+    if not same and not dry:
         if folder.exists():
             _keep(folder, into, student, chapter)
         _write(arrival, folder)
+    if not same or not known.get(chapter) or (known[chapter].get("from") == kind and not older):
         record = {"from": kind, "name": arrival.origin, "number": arrival.claim.number}
-        known.setdefault(student, {})[chapter] = record | {"sha256": digest}
-        text = json.dumps(known, indent=1, ensure_ascii=False, sort_keys=True)
-        outputs.replace(into.with_name(FOUND), text)
+        known[chapter] = record | {"sha256": hashlib.sha256(content).hexdigest()}
 
 
 def _older(arrival: Arrival, kind: str, before: dict[str, Any], folder: Path) -> bool:

@@ -450,6 +450,19 @@ def test_an_older_attempt_does_not_replace_a_newer_one(tmp_path: Path) -> None:
     assert tree(into) == {f"ada_1/{CHAPTER}/{CHAPTER}.ipynb": "new"}
 
 
+def test_the_same_notebook_handed_in_again_keeps_its_place_under_its_new_name(
+    tmp_path: Path,
+) -> None:
+    into = tmp_path / "submitted"
+    for number in (11, 12, 10):
+        name = f"ada_1_{number}_{CHAPTER}.ipynb"
+        report = collect(zipped(tmp_path / "a.zip", {name: EMPTY}), "canvas", into)
+    assert report.unchanged == [f"ada_1/{CHAPTER}"] and not report.refused
+    known = json.loads((tmp_path / "collected.json").read_text())
+    assert known["ada_1"][CHAPTER]["number"] == 12
+    assert not (tmp_path / "submitted-before").exists()
+
+
 def test_times_are_written_as_nbgrader_reads_them(tmp_path: Path) -> None:
     source = flat(tmp_path / "in", **{f"ada__{CHAPTER}__{CHAPTER}": EMPTY, f"bob_{CHAPTER}": EMPTY})
     (source / "ada" / CHAPTER / "timestamp.txt").write_text("2026-11-30 12:00:00.5 UTC")
