@@ -20,7 +20,7 @@ from .notebooks import MAX_BYTES, Malformed, read_bytes
 
 MAX_ENTRIES = 50_000
 MAX_TOTAL = 4 << 30  # bytes of all notebooks together, unpacked
-MAX_RATIO = 100  # unpacked to packed; notebooks stay below 30, deflate can reach 1032
+MAX_RATIO = 100  # unpacked to packed; deflate can reach 1032, text and pictures stay far below
 SMALL = 1 << 20  # below this, no ratio is dangerous
 MAX_NAME = 255  # bytes, what file systems take
 MAX_DEPTH = 20
@@ -153,7 +153,10 @@ def _dangerous(info: zipfile.ZipInfo) -> str | None:
     if info.file_size > MAX_BYTES and _name(info).lower().endswith(".ipynb"):
         return f"it is larger than {MAX_BYTES >> 20} MiB: ask for it with its outputs cleared"
     if info.file_size > SMALL and info.file_size > MAX_RATIO * max(1, info.compress_size):
-        return f"it unpacks to more than {MAX_RATIO} times its size, as a zip bomb does"
+        return (
+            f"it unpacks to more than {MAX_RATIO} times its size, as a zip bomb does: "
+            "ask for it with its outputs cleared"
+        )
     return None
 
 

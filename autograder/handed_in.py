@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 CANVAS = (
-    r"(?:(?!(?:LATE|late)_anon_)(?P<name>[^/]+?)_)?(?:(?:LATE|late)_)?(?P<student_id>anon_[A-Za-z0-9]+|\d+)"
+    r"(?:(?!(?:LATE|late)_anon_)(?P<name>[^/]+?)_)?(?:(?P<late>LATE|late)_)?"
+    r"(?P<student_id>anon_[A-Za-z0-9]+|\d+)"
     r"_(?P<number>\d+)_(?P<file_id>[^/]+)"
 )
 MOODLE = (
@@ -43,6 +44,7 @@ class Claim:
     chapter: str | None = None
     number: int | None = None
     tail: str = ""
+    late: bool = False
 
 
 def claim(kind: str, name: str, chapters: Sequence[str]) -> Claim:
@@ -56,7 +58,9 @@ def claim(kind: str, name: str, chapters: Sequence[str]) -> Claim:
             file = found["file_id"]
             number = int(found["number"]) if kind == "canvas" else None
             who, student = person(found)
-            return Claim(who, student, file, named_chapter(_stem(file), chapters), number, tail)
+            late = bool(found.groupdict().get("late"))
+            named = named_chapter(_stem(file), chapters)
+            return Claim(who, student, file, named, number, tail, late)
     raise Unclear(f"its name is not one that {kind.capitalize()} writes")
 
 

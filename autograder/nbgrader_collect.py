@@ -18,6 +18,7 @@ from . import course, handed_in
 from .notebooks import Malformed, read_bytes
 
 Refuse = Callable[[str, str], None]
+MOST_FILES, MOST_BYTES = 1000, 200 << 20  # that a submission may consist of
 INBOUND = r"(?P<student>.+?)\+(?P<chapter>[^+]+)\+(?P<time>[^+]+)(?:\+[^+]+)?"
 
 
@@ -116,6 +117,7 @@ def _clean_copy(
 
 def _copy(folder: Path, target: Path, refuse: Refuse) -> None:
     target.mkdir()
+    files_left, bytes_left = MOST_FILES, MOST_BYTES
     for place, folders, files in os.walk(folder):
         folders[:] = [f for f in folders if f != ".ipynb_checkpoints"]
         for name in [*folders, *files]:
@@ -126,7 +128,11 @@ def _copy(folder: Path, target: Path, refuse: Refuse) -> None:
                 (target / inside).mkdir(exist_ok=True)
                 continue
             try:
-                (target / inside).write_bytes(read_bytes(path))
+                content = read_bytes(path)
+                files_left, bytes_left = files_left - 1, bytes_left - len(content)
+                if files_left < 0 or bytes_left < 0:
+                    raise Malformed("there is too much beside the notebook")
+                (target / inside).write_bytes(content)
             except (Malformed, OSError) as error:
                 refuse(f"{folder.name}/{inside.as_posix()}", str(error))
 

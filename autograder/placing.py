@@ -88,6 +88,8 @@ def _place(
     if older and not same:
         report.refuse(arrival.origin, f"what is in {label} is newer")
         return
+    if arrival.claim.late:
+        report.notes.append(f"{label} is late, by Canvas's word; its time is not told")
     if same:
         report.unchanged.append(label)
     else:

@@ -385,6 +385,23 @@ def test_a_roster_that_is_none_is_told(
     assert words in capsys.readouterr().err
 
 
+def test_what_cannot_be_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    golden("canvas_roster.csv", tmp_path)
+    roster, folder = tmp_path / "canvas_roster.csv", grades(tmp_path, submission("ada"))
+    words = ["export", str(folder), "--to", "canvas", "--roster", str(roster)]
+    assert main([*words, str(roster)]) == 2 and "roster itself" in capsys.readouterr().err
+    assert main([*words, str(tmp_path)]) == 2 and "cannot be written" in capsys.readouterr().err
+
+
+def test_a_record_about_somebody_else_is_told(tmp_path: Path) -> None:
+    folder = grades(tmp_path, submission("ada"), submission("bob"))
+    records = [folder / "students" / who / CHAPTER / "results.json" for who in ("ada", "bob")]
+    records[1].write_text(records[0].read_text().replace('"ada"', '"../../eve"'))
+    request = Request(folder, tmp_path / "out")
+    export("gradescope", request)
+    assert len(request.left_out) == 1 and request.left_out[0].startswith("bob")
+
+
 def test_moodle_wants_its_worksheet_and_one_chapter(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ import sys
 from pathlib import Path
 
 from ..collect import KINDS, collect
+from ..course import CourseError
 from ..report import clean
 
 
@@ -40,14 +41,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    report = collect(
-        options.source,
-        options.kind,
-        options.into,
-        chapter=options.chapter,
-        dry_run=options.dry_run,
-        file_times=options.file_times,
-    )
+    try:
+        report = collect(
+            options.source,
+            options.kind,
+            options.into,
+            chapter=options.chapter,
+            dry_run=options.dry_run,
+            file_times=options.file_times,
+        )
+    except OSError as error:
+        raise CourseError(f"{error.filename or options.into}: {error.strerror}") from None
     would = "would be " if options.dry_run else ""
     for label in report.replaced:
         print(clean(f"{would}replaced: {label}"))

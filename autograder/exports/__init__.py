@@ -54,6 +54,8 @@ def export(form: str, request: Request) -> list[SubmissionResult]:
         raise course.CourseError(f"--to must be one of {', '.join(FORMS)}, but is {form!r}")
     if request.chapter is not None:
         course.manifest(request.chapter)
+    if request.roster and request.roster.resolve() == request.out.resolve():
+        raise course.CourseError("OUT is the roster itself: name another file, to compare them")
     results = list(read_all(request))
     if not results:
         of = f" of chapter {request.chapter}" if request.chapter else ""
@@ -61,8 +63,11 @@ def export(form: str, request: Request) -> list[SubmissionResult]:
             f"there are no grades{of} in {request.grades}: it should be the folder that "
             "`python -m autograder grade --out` wrote"
         )
-    request.out.parent.mkdir(parents=True, exist_ok=True)
-    importlib.import_module(f"{__name__}.{FORMS[form]}").write(request, results)
+    try:
+        request.out.parent.mkdir(parents=True, exist_ok=True)
+        importlib.import_module(f"{__name__}.{FORMS[form]}").write(request, results)
+    except OSError as error:
+        raise course.CourseError(f"{request.out} cannot be written: {error.strerror}") from None
     return results
 
 
@@ -75,7 +80,7 @@ def read_all(request: Request) -> Iterator[SubmissionResult]:
             if not (student / chapter).is_dir():
                 continue
             result = outputs.read_submission(request.grades, student.name, chapter)
-            if result is None:
+            if result is None or (result.student, result.chapter) != (student.name, chapter):
                 request.left_out.append(
                     f"{student.name} {chapter}: its results.json cannot be read; grade it again"
                 )
