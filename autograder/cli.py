@@ -15,7 +15,7 @@ from . import commands
 from .course import CourseError
 from .sandbox import SandboxMissing
 
-NAMES = ("doctor", "check", "generate", "release", "sample-class", "grade", "selftest")
+NAMES = ("doctor", "check", "generate", "release", "sample-class", "grade", "report", "selftest")
 
 
 def parser() -> argparse.ArgumentParser:
