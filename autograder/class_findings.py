@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from . import class_plots
 from .class_numbers import ChapterCount, CheckCount, ExerciseCount
-from .class_page import code, figure, table
+from .class_page import code, figure, table, two_lines
 from .code_tokens import LENGTH
 from .report import escaped
 from .similar import SHOWN, Findings, Pair
 
 FEW = 5  # submissions: below, a check that all pass says little about the check
 KINDS = 5  # of messages for an exercise
+FIRST, MISTAKES = 4, 12  # rows that are shown at once; the whole table is below, folded
 
 
 def checks(c: ChapterCount) -> str:
@@ -27,7 +28,7 @@ def checks(c: ChapterCount) -> str:
 
 def _exercise(e: ExerciseCount) -> str:
     head = f"<h4><code>{escaped(e.id)}</code></h4>"
-    counts = ", ".join(f"{n} {status}" for status, n in sorted(e.statuses.items()))
+    counts = ", ".join(f"{n} {status}" for status, n in e.statuses.most_common())
     head += f'<p class="small">{escaped(counts)}</p>'
     checks = sorted((check for check in e.checks.values() if check.ran), key=lambda k: k.rate)
     if not checks:
@@ -39,20 +40,23 @@ def _exercise(e: ExerciseCount) -> str:
         rest = len(checks) - len(shown)
         told = f"{rest} with higher rates are in the table alone." if rest else "All checks."
         picture = figure(class_plots.pass_rates(shown, names), told)
-    rows = [
-        (
-            escaped(check.sentence) + (' <span class="tag">hidden</span>' if check.hidden else ""),
-            f"{check.passed} of {check.ran}",
-            _hint(check),
-        )
-        for check in checks
-    ]
+    rows = [(f"{check.passed} of {check.ran}", _told(check)) for check in checks]
     return (
         head
-        + f'<div class="two"><div>{picture}</div><div>'
-        + table(("check", "passed", "hint"), rows, numbers=(1,), raw=True)
-        + "</div></div>"
+        + f'<div class="two"><div>{picture}</div><div>{_first(rows, FIRST, "check")}</div></div>'
     )
+
+
+def _first(rows: list[tuple[str, str]], most: int, what: str) -> str:
+    """The first rows of a long table, and the whole one for who opens it."""
+
+    def shown(rows: list[tuple[str, str]]) -> str:
+        return table(("how many", what), rows, numbers=(0,), raw=True)
+
+    if len(rows) <= most:
+        return shown(rows)
+    whole = f"<details><summary>All {len(rows)} {what}s</summary>{shown(rows)}</details>"
+    return f'<div class="first">{shown(rows[:most])}</div>{whole}'
 
 
 def _short(check: CheckCount, exercise: str) -> str:
@@ -60,53 +64,51 @@ def _short(check: CheckCount, exercise: str) -> str:
     return name + (" (hidden)" if check.hidden else "")
 
 
-def _hint(check: CheckCount) -> str:
+def _told(check: CheckCount) -> str:
+    """The check's sentence, and what to think of when looking at its rate."""
     faults = f"the grader failed on {check.faults}" if check.faults else ""
     same = {0.0: "nobody passes", 1.0: "everybody passes"}.get(check.rate, "")
-    hints = [faults, same if check.ran >= FEW else ""]
-    return f'<span class="hint">{"; ".join(h for h in hints if h)}</span>'
+    hints = [hint for hint in (faults, same if check.ran >= FEW else "") if hint]
+    hidden = ' <span class="tag">hidden</span>' if check.hidden else ""
+    told = f' <span class="hint">{"; ".join(hints)}</span>' if hints else ""
+    return escaped(check.sentence) + hidden + told
 
 
 def mistakes(c: ChapterCount) -> str:
-    rows = sorted(
-        (
-            (n, e.written, e.id, id, message)
-            for e in c.exercises.values()
-            for (id, message), n in e.named.items()
-        ),
-        key=lambda row: (-row[0], row[2:]),
-    )
-    body = table(
-        ("how many", "exercise", "mistake", "what the student is told"),
-        [(f"{n} of {of}", exercise, id, message) for n, of, exercise, id, message in rows],
-        numbers=(0,),
-    )
+    found = [
+        (-n, e.id.split(".")[-1], name, f"{n} of {e.written}", message)
+        for e in c.exercises.values()
+        for (name, message), n in e.named.items()
+    ]
+    rows = [
+        (count, two_lines(message, f"{exercise} · {name}"))
+        for _, exercise, name, count, message in sorted(found)
+    ]
     return (
         '<h3>Known mistakes</h3><p class="how">Most frequent first, of those who wrote the '
         "exercise: the first lines are what to explain again in class.</p>"
-        + (body if rows else "<p>None was recognised.</p>")
+        + (_first(rows, MISTAKES, "mistake") if rows else "<p>None was recognised.</p>")
     )
 
 
 def unnamed(c: ChapterCount) -> str:
     found = sorted((e for e in c.exercises.values() if e.unnamed), key=lambda e: -e.unnamed)
-    rows = []
-    for e in found:
-        failures = e.unnamed + sum(e.named.values())
-        for at, ((check, line), n) in enumerate(e.lines.most_common(KINDS)):
-            which = f"{e.id}: {e.unnamed} of {failures} failures have no name" if at == 0 else ""
-            rows.append((which, str(n), check, line))
-        if len(e.lines) > KINDS:
-            rows.append(("", "", "", f"… and {len(e.lines) - KINDS} other kinds"))
     return (
         '<h3>Mistakes without a name</h3><p class="how">Failures that no known mistake explains, '
         "by the first check that failed and what it said, numbers left open. A line that many "
         "share is a candidate for a misconception of its own.</p>"
-        + (
-            table(("exercise", "how many", "first check", "said"), rows, numbers=(1,))
-            if rows
-            else "<p>None.</p>"
-        )
+        + ("".join(map(_unnamed, found)) or "<p>None.</p>")
+    )
+
+
+def _unnamed(e: ExerciseCount) -> str:
+    failures = e.unnamed + sum(e.named.values())
+    rows = [(str(n), two_lines(line, check)) for (check, line), n in e.lines.most_common(KINDS)]
+    rest = e.unnamed - sum(n for _, n in e.lines.most_common(KINDS))
+    return (
+        f'<h4><code>{escaped(e.id)}</code></h4><p class="small">{e.unnamed} of {failures} '
+        f"failures have no name{f'; {rest} are rarer than these' if rest else ''}</p>"
+        + table(("how many", "what the first check said"), rows, numbers=(0,), raw=True)
     )
 
 

@@ -20,7 +20,7 @@ from .core import MISSING
 from .results import GRADER_ERROR, CheckResult, ExerciseResult, SubmissionResult
 from .session import GRADED
 
-SLOWEST = 10
+SLOWEST = 5
 NOTES = 8  # of each status of a chapter
 LINES = 1000  # different messages of an exercise; beyond, those seen once are forgotten
 UNWRITTEN = "not written"

@@ -17,7 +17,8 @@ CSS = """\
 --red:#ff7b72}}
 @media print{:root{--ink:#000;--paper:#fff;--soft:#f2f5f8;--grey:#5a6672;--blue:#1f5fa8;
 --orange:#c96a00;--pale:#d3dbe3;--violet:#9c4788;--brown:#8a5a2b;--red:#c62828}
-figure,tr,.pair{break-inside:avoid}h2,h3,h4{break-after:avoid}nav{display:none}}
+figure,tr,.pair{break-inside:avoid}h2,h3,h4{break-after:avoid}nav,summary,.first{display:none}
+details::details-content{content-visibility:visible;height:auto}}
 *{box-sizing:border-box}
 body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);
 max-width:66rem;margin:0 auto;padding:1rem 1rem 4rem}
@@ -30,8 +31,10 @@ align-items:start}.two>*{min-width:0}
 figure{margin:.6rem 0;max-width:28rem}figure svg{width:100%;height:auto;color:var(--ink)}
 .wide{overflow-x:auto}table{border-collapse:collapse;margin:.4rem 0 1rem;width:100%}
 th,td{text-align:left;vertical-align:top;padding:.25rem .7rem .25rem 0;
-border-bottom:1px solid var(--pale);overflow-wrap:anywhere}th{font-weight:600}
-td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+border-bottom:1px solid var(--pale);overflow-wrap:anywhere}th{font-weight:600;overflow-wrap:normal}
+td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums;
+padding-right:1.2rem}td:first-child:not(.n){min-width:7rem}h4 code{font-size:1em}
+summary{cursor:pointer;color:var(--blue)}
 .swatch{display:inline-block;width:.8em;height:.8em;margin-right:.5em;border:1px solid var(--grey);
 print-color-adjust:exact}
 .tag{border:1px solid var(--grey);border-radius:.3em;padding:0 .35em;font-size:.8em;
@@ -56,6 +59,11 @@ def document(title: str, body: str) -> str:
 def code(text: str) -> str:
     """Code as HTML that shows it; tabs are kept as spaces."""
     return escaped(text.expandtabs(4)).replace("<br>", "\n")
+
+
+def two_lines(text: str, below: str) -> str:
+    """What a cell says, and smaller what it is about."""
+    return f'{escaped(text)}<div class="small">{escaped(below)}</div>'
 
 
 def figure(svg: str, caption: str) -> str:

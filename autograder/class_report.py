@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import class_findings, class_plots
 from .class_numbers import NOTES, ChapterCount
-from .class_page import document, figure, table
+from .class_page import document, figure, table, two_lines
 from .report import escaped
 from .results import GRADER_ERROR
 from .similar import Findings
@@ -111,23 +111,23 @@ def _marks_and_times(c: ChapterCount) -> str:
         + '</div><div><h3>Time</h3><p class="how">Each column goes to twice the time of the one '
         "before; what stands alone on the right waited for a limit.</p>"
         + figure(class_plots.seconds(c.seconds), f"Seconds to grade one, median {slow}.")
-        + "</div></div><h4>The slowest</h4>"
         + table(
-            ("student", "seconds", "status"),
+            ("the slowest", "seconds", "status"),
             [(student, f"{seconds:.1f}", status) for seconds, student, status in c.slowest],
             numbers=(1,),
         )
+        + "</div></div>"
     )
 
 
 def _notes(c: ChapterCount) -> str:
     rows = []
     for status, told in sorted(c.notes.items()):
-        rows += [(status, student, note) for student, note in told]
+        rows += [(escaped(status), two_lines(note, student)) for student, note in told]
         if c.statuses[status] > len(told):
-            rows.append((status, f"… and {c.statuses[status] - len(told)} more", ""))
+            rows.append((escaped(status), f"… and {c.statuses[status] - len(told)} more"))
     return (
         '<h3>What did not go as usual</h3><p class="how">Every status but <i>graded</i>, with what '
         "the grader noted. Answers that work keep their points all the same.</p>"
-        + (table(("status", "student", "note"), rows) if rows else "<p>Nothing.</p>")
+        + (table(("status", "note and student"), rows, raw=True) if rows else "<p>Nothing.</p>")
     )

@@ -21,7 +21,7 @@ from .notebooks import Malformed, cells_of, read_bytes
 ALIKE = 0.3  # of two submissions' own shingles together; answers written apart share below 0.1
 LEAST = 25  # shingles: who has fewer of their own cannot be compared, nor tell anything
 SHOWN = 30  # pairs; the rest is counted
-LINES = 18  # of an excerpt
+LINES = 16  # of an excerpt
 SEED = 7  # of the permutations: the same class gives the same pairs
 BANDS, ROWS = 42, 3  # a pair alike by 0.3 is a candidate with probability 0.68, by 0.4 with 0.94
 
@@ -200,6 +200,7 @@ def _lines(text: str, places: list[tuple[int, int]], begin: int, end: int) -> st
         return ""
     start = text.rfind("\n", 0, places[begin][0]) + 1
     stop = text.find("\n", places[end + LENGTH - 1][1])
-    lines = textwrap.dedent(text[start : stop if stop >= 0 else len(text)]).splitlines()
+    lines = textwrap.dedent(text[start : stop if stop >= 0 else len(text)]).split("\n")
+    lines = [line for line in lines if line.strip()]
     more = [f"… {len(lines) - LINES} more lines"] if len(lines) > LINES else []
     return "\n".join([line[:160] for line in lines[:LINES]] + more)
