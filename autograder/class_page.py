@@ -33,7 +33,7 @@ figure{margin:.6rem 0;max-width:28rem}figure svg{width:100%;height:auto;color:va
 th,td{text-align:left;vertical-align:top;padding:.25rem .7rem .25rem 0;
 border-bottom:1px solid var(--pale);overflow-wrap:anywhere}th{font-weight:600;overflow-wrap:normal}
 td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums;
-padding-right:1.2rem}td:first-child:not(.n){min-width:7rem}h4 code{font-size:1em}
+padding-right:1.2rem}th.n{white-space:normal}td:first-child:not(.n){min-width:7rem}h4 code{font-size:1em}
 summary{cursor:pointer;color:var(--blue)}
 .swatch{display:inline-block;width:.8em;height:.8em;margin-right:.5em;border:1px solid var(--grey);
 print-color-adjust:exact}
@@ -75,10 +75,12 @@ def table(
     rows: Iterable[Sequence[str]],
     *,
     numbers: Iterable[int] = (),
-    heads: Sequence[str] | None = None,
     raw: bool = False,
 ) -> str:
-    """A table of text; `numbers` are the columns set to the right. `raw` cells are HTML already."""
+    """A table of text; `numbers` are the columns set to the right.
+
+    Names are HTML already, and so are the cells of `raw` rows.
+    """
     numbers = set(numbers)
 
     def line(cells: Sequence[str], tag: str) -> str:
@@ -89,6 +91,6 @@ def table(
         f"<tr>{line([c if raw else escaped(c) for c in row], 'td')}</tr>" for row in rows
     )
     return (
-        f'<div class="wide"><table><thead><tr>{line(heads or names, "th")}</tr></thead>'
+        f'<div class="wide"><table><thead><tr>{line(names, "th")}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )

@@ -62,20 +62,19 @@ def _overview(chapters: Sequence[ChapterCount]) -> str:
     for c in chapters:
         middle = f"{statistics.median(c.shares):.0%}" if c.shares else "–"
         full = f"{c.full / len(c.shares):.0%}" if c.shares else "–"
-        rows.append(
-            (c.name, str(c.submissions), *(str(c.statuses[s]) for s in known), middle, full)
-        )
-    marks = [f"{_swatch(s)}{escaped(s)}" for s in known]
+        counts = [str(c.statuses[status]) for status in known]
+        rows.append([escaped(c.name), str(c.submissions), middle, full, *counts])
+    marks = [f"{_swatch(status)}{escaped(status)}" for status in known]
     return (
         '<h2>Overview</h2><p class="how">The bar shows what became of each submission. The median '
         "and the share of full marks are of what was handed in and has a grade: who handed in "
         "nothing is in the column <i>missing</i> alone.</p>"
         + figure(class_plots.statuses(chapters), "Submissions by status.")
         + table(
-            ("chapter", "all", *known, "median", "full marks"),
+            ["chapter", "all", "median", "full marks", *marks],
             rows,
-            numbers=range(1, 99),
-            heads=["chapter", "all", *marks, "median", "full marks"],
+            numbers=range(1, 4 + len(known)),
+            raw=True,
         )
     )
 
@@ -123,6 +122,8 @@ def _marks_and_times(c: ChapterCount) -> str:
 def _notes(c: ChapterCount) -> str:
     rows = []
     for status, told in sorted(c.notes.items()):
+        if status == GRADER_ERROR:  # told at the top
+            continue
         rows += [(escaped(status), two_lines(note, student)) for student, note in told]
         if c.statuses[status] > len(told):
             rows.append((escaped(status), f"… and {c.statuses[status] - len(told)} more"))

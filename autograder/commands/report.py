@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from .. import batch, class_numbers, class_report, outputs, similar  # matplotlib takes a second
+    from .. import class_numbers, class_report, outputs, similar, submissions  # a second's work
 
     wanted = tuple(options.chapter or ())
     for chapter in wanted:
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
 
         for chapter in (c.name for c in chapters if c.name in course.chapters()):
             given = [c.source for c in student_notebook(chapter).cells if c.cell_type == "code"]
-            tasks = batch.find(options.submitted, (chapter,))
+            tasks = submissions.find(options.submitted, (chapter,))
             files = ((task.student, task.file) for task in tasks)
             found[chapter] = similar.find(files, similar.Released(given))
     if options.out.is_dir():
