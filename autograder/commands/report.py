@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     outputs.replace(options.out, class_report.page(chapters, unreadable, found or None))
     pairs = sum(findings.found for findings in found.values())
-    said = f", {pairs} similar pairs" if options.submitted else ""
+    said = f"; similar pairs: {pairs}" if options.submitted else ""
     print(f"{sum(c.submissions for c in chapters)} results of {len(chapters)} chapters{said}")
     print(f"report: {options.out}")
     return 0
