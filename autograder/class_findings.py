@@ -10,7 +10,7 @@ from .class_numbers import ChapterCount, CheckCount, ExerciseCount
 from .class_page import code, figure, table, two_lines
 from .code_tokens import LENGTH
 from .report import escaped
-from .similar import SHOWN, Findings, Pair
+from .similar import ALIKE, SHOWN, Findings, Pair
 
 FEW = 5  # submissions: below, a check that all pass says little about the check
 KINDS = 5  # of messages for an exercise
@@ -38,7 +38,7 @@ def _exercise(e: ExerciseCount) -> str:
     if shown:
         names = [_short(check, e.id) for check in shown]
         rest = len(checks) - len(shown)
-        told = f"{rest} with higher rates are in the table alone." if rest else "All checks."
+        told = f"{rest} more, with higher rates, in the table alone." if rest else "All checks."
         picture = figure(class_plots.pass_rates(shown, names), told)
     rows = [(f"{check.passed} of {check.ran}", _told(check)) for check in checks]
     return (
@@ -120,7 +120,8 @@ def similar(found: Findings | None) -> str:
     said = (
         f"{found.compared} submissions, {found.too_short} of them with too little code of their "
         "own to compare. What the course gave out is left out, and so is what more than "
-        f"{found.limit} wrote alike."
+        f"{found.limit} wrote alike. Pairs are shown from {ALIKE:.0%} on: one exercise that was "
+        "copied among several of one's own stays below."
     )
     if found.unreadable:
         said += f" {len(found.unreadable)} could not be read."

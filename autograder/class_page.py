@@ -34,7 +34,7 @@ th,td{text-align:left;vertical-align:top;padding:.25rem .7rem .25rem 0;
 border-bottom:1px solid var(--pale);overflow-wrap:anywhere}th{font-weight:600;overflow-wrap:normal}
 td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums;
 padding-right:1.2rem}th.n{white-space:normal}
-td:first-child:not(.n){min-width:7rem}h4 code{font-size:1em}
+td:first-child:not(.n){min-width:9rem}h4 code{font-size:1em}
 summary{cursor:pointer;color:var(--blue)}
 .swatch{display:inline-block;width:.8em;height:.8em;margin-right:.5em;border:1px solid var(--grey);
 print-color-adjust:exact}

@@ -40,17 +40,18 @@ def _faults(chapters: Sequence[ChapterCount], unreadable: Sequence[Path]) -> str
     count = sum(c.statuses[GRADER_ERROR] for c in chapters)
     if not count and not unreadable:
         return ""
-    rows = [
+    told = [
         (student, c.name, note) for c in chapters for student, note in c.notes.get(GRADER_ERROR, [])
     ]
-    lost = [(f.parent.name, f.name, "results.json is not there, or not whole") for f in unreadable]
-    shown = [*rows, *lost[:NOTES]]
+    told += [(f.parent.name, f.name, "results.json is not there, or not whole") for f in unreadable]
+    shown = [(escaped(chapter), two_lines(note, student)) for student, chapter, note in told]
+    shown = shown[: NOTES * len(chapters) + NOTES]
     more = count + len(unreadable) - len(shown)
     return (
         f'<section class="fault"><h2 style="border:0;margin:0">Grader errors: '
         f"{count + len(unreadable)}</h2><p>The fault is the grader's. These count in no statistic "
         "below, least of all as zeros: read the note, then grade them again.</p>"
-        + table(("student", "chapter", "note"), shown)
+        + table(("chapter", "note and student"), shown, raw=True)
         + (f"<p>… and {more} more.</p>" if more else "")
         + "</section>\n"
     )

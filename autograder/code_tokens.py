@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LENGTH = 12  # tokens of a shingle; see `tests/test_similar.py` for how answers then differ
-MOST = 50_000  # tokens of one submission that are read; the longest course chapter needs 3,000
+LENGTH = 12  # tokens of a shingle: right answers written apart then share at most 0.09 of them
+MOST = 50_000  # tokens of one submission that are read; a chapter's notebook has about 4,000
+TELLING = 80  # characters of a token: what is kept of each must stay small
 KEPT = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins)])
 NAME, STRING = "a name", "a string"  # no token can be written so
 BASE = np.uint64(0x9E3779B97F4A7C15)
@@ -95,7 +96,7 @@ def shingles(tokens: list[str]) -> np.ndarray:
     A polynomial in the tokens' own numbers, modulo 2^64: shape (len(tokens) - LENGTH + 1,).
     """
     size = max(0, len(tokens) - LENGTH + 1)
-    numbers = np.fromiter(map(_number, tokens), np.uint64, len(tokens))
+    numbers = np.fromiter((_number(t[:TELLING]) for t in tokens), np.uint64, len(tokens))
     total = np.zeros(size, np.uint64)
     for offset in range(LENGTH if size else 0):
         total = total * BASE + numbers[offset : offset + size]
