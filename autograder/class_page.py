@@ -38,6 +38,7 @@ td:first-child:not(.n){min-width:9rem}h4 code{font-size:1em}
 summary{cursor:pointer;color:var(--blue)}
 .swatch{display:inline-block;width:.8em;height:.8em;margin-right:.5em;border:1px solid var(--grey);
 print-color-adjust:exact}
+.key{white-space:nowrap;margin-right:1rem}
 .tag{border:1px solid var(--grey);border-radius:.3em;padding:0 .35em;font-size:.8em;
 white-space:nowrap;color:var(--grey)}.hint{color:var(--orange)}
 .fault{border-left:5px solid var(--red);background:var(--soft);padding:.6rem 1rem;margin:1rem 0}

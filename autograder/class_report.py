@@ -65,14 +65,15 @@ def _overview(chapters: Sequence[ChapterCount]) -> str:
         full = f"{c.full / len(c.shares):.0%}" if c.shares else "–"
         counts = [str(c.statuses[status]) for status in known]
         rows.append([escaped(c.name), str(c.submissions), middle, full, *counts])
-    marks = [f"{_swatch(status)}{escaped(status)}" for status in known]
+    legend = " ".join(f'<span class="key">{_swatch(s)}{escaped(s)}</span>' for s in known)
     return (
         '<h2>Overview</h2><p class="how">The bar shows what became of each submission. The median '
         "and the share of full marks are of what was handed in and has a grade: who handed in "
         "nothing is in the column <i>missing</i> alone.</p>"
         + figure(class_plots.statuses(chapters), "Submissions by status.")
+        + f'<p class="small">{legend}</p>'
         + table(
-            ["chapter", "all", "median", "full marks", *marks],
+            ["chapter", "all", "median", "full marks", *known],
             rows,
             numbers=range(1, 4 + len(known)),
             raw=True,
