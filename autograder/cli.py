@@ -23,6 +23,7 @@ NAMES = (
     "sample-class",
     "collect",
     "grade",
+    "report",
     "export",
     "selftest",
 )
