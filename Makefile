@@ -6,7 +6,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help course book serve grade assignment test lint format clean FORCE
+.PHONY: help course book serve grade assignment test lint format bench-grading clean FORCE
 
 PYTHON ?=
 PORT ?= 8000
@@ -42,7 +42,7 @@ INPUTS := tools/inputs.sh
 help:
 	@echo 'Positional Encoding from Scratch'
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-18s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-18s %s\n", $$1, $$2 }'
 	@echo
 	@echo '  make book COURSE_SOLUTIONS=hide    the book without solutions, for a graded class'
 	@echo '  make serve PORT=8080               on another port'
@@ -85,6 +85,11 @@ lint: .venv/.made-dev ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# N submissions; STOCK of them through stock nbgrader too, which takes several seconds for each.
+bench-grading: .venv/.made .need-sandbox ## grading beside stock nbgrader: rates, ratio, where the time goes
+	@$(RUN) tools/bench_grading.py --chapter $(or $(CHAPTER),rope) $(if $(N),--submissions $(N)) \
+	    $(if $(STOCK),--stock $(STOCK)) $(if $(JOBS),--jobs $(JOBS))
 
 format: .venv/.made-dev ## let ruff repair and format
 	$(BIN)/ruff check --fix .

@@ -165,8 +165,8 @@ def _unexpected(error: Exception | None) -> bool:
 
 def _passes(check: Check, exercise: Exercise, standard: Standard, seed: int) -> bool:
     """Whether a check is sound: then it was the answer that it tripped over, however strange."""
-    both = (standard.reference(exercise, check.name) for _ in range(2))
-    return check.call(*both, seed)[1] is None
+    itself, beside = (standard.reference(exercise, check.name) for _ in range(2))
+    return check.call(itself, beside, seed)[1] is None
 
 
 def _result(check: Check, asked: Answers, error: Exception | None, reveal: bool) -> CheckResult:
