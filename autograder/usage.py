@@ -46,6 +46,10 @@ def family_of(pid: int) -> list[int]:
 
     psutil would read every process of the machine for that, five times a second and submission.
     """
+    if not os.path.exists("/proc/thread-self/children"):  # a kernel without them
+        with contextlib.suppress(psutil.Error):
+            return [pid, *(p.pid for p in psutil.Process(pid).children(recursive=True))]
+        return [pid]
     found, todo = [], [pid]
     while todo:
         number = todo.pop(0)

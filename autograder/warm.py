@@ -19,9 +19,7 @@ import tempfile
 import threading
 from typing import IO, Any
 
-import psutil
-
-from . import sandbox, seccomp
+from . import sandbox, seccomp, usage
 from .sandbox import Limits, SandboxFault
 
 UIDS = range(20_000, 60_000)  # as root, each worker runs as a user of its own, that nobody is
@@ -70,8 +68,7 @@ class Sandbox:
             self._bwrap = sandbox.start_warm(theirs.fileno(), self._errors)
         self._tell({"preload": preloaded})
         self._hear(b"warm")
-        (inside,) = psutil.Process(self._bwrap.pid).children()
-        self.pid = inside.pid
+        self.pid = usage.family_of(self._bwrap.pid)[1]
 
     def start(self, limits: Limits) -> Worker:
         """A worker of these limits. Raises SandboxFault where the sandbox gives none."""
@@ -87,11 +84,11 @@ class Sandbox:
         streams = os.fdopen(requests, "wb"), os.fdopen(replies, "rb")
         try:
             self._hear(b"forked")
-            (worker,) = psutil.Process(self.pid).children()
-        except (SandboxFault, ValueError, psutil.Error):
+            worker = usage.family_of(self.pid)[1]
+        except (SandboxFault, IndexError):
             sandbox.close(*streams)
             raise SandboxFault(f"the sandbox started no worker: {self.errors()}") from None
-        return Worker(self, worker.pid, *streams)
+        return Worker(self, worker, *streams)
 
     def ended(self, seconds: float) -> int | None:
         """The exit code of the worker, once it has ended; None when it has not by then."""
