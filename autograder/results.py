@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import MISSING, asdict, dataclass, field, fields
+from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -123,11 +124,16 @@ def from_dict(data: Any) -> SubmissionResult:
     )
 
 
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 def _plain(kind: type[Any], data: Any) -> dict[str, Any]:
     """The fields of a dataclass, each of its own type."""
     if not isinstance(data, dict):
         raise ValueError(f"no {kind.__name__}")
-    types = get_type_hints(kind)
+    types = _hints(kind)
     known = {entry.name: entry for entry in fields(kind)}
     if unknown := set(data) - set(known):
         raise ValueError(f"a {kind.__name__} has no {min(unknown)!r}")
