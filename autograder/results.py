@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import MISSING, asdict, dataclass, field, fields
-from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -124,16 +123,11 @@ def from_dict(data: Any) -> SubmissionResult:
     )
 
 
-@cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
 def _plain(kind: type[Any], data: Any) -> dict[str, Any]:
     """The fields of a dataclass, each of its own type."""
     if not isinstance(data, dict):
         raise ValueError(f"no {kind.__name__}")
-    types = _hints(kind)
+    types = _HINTS[kind]
     known = {entry.name: entry for entry in fields(kind)}
     if unknown := set(data) - set(known):
         raise ValueError(f"a {kind.__name__} has no {min(unknown)!r}")
@@ -144,6 +138,9 @@ def _plain(kind: type[Any], data: Any) -> dict[str, Any]:
         elif not _fits(types[name], data[name]):
             raise ValueError(f"a {kind.__name__} whose {name!r} is {str(data[name])[:40]!r}")
     return dict(data)
+
+
+_HINTS = {kind: get_type_hints(kind) for kind in (CheckResult, ExerciseResult, SubmissionResult)}
 
 
 def _fits(kind: Any, value: Any) -> bool:
