@@ -6,7 +6,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help course book serve grade assignment test lint format bench-grading clean FORCE
+.PHONY: help course book serve grade assignment test lint format bench-grading bench-scale clean FORCE
 
 PYTHON ?=
 PORT ?= 8000
@@ -80,6 +80,9 @@ test: .need-sandbox lint .need-browser ## lint, types and every test
 	@$(MAKE) --no-print-directory book COURSE_SOLUTIONS=
 	$(RUN) -m pytest -q --doctest-modules solutions autograder
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+bench-scale: .need-sandbox .venv/.made ## grade N=10000 small submissions, and tell rate and memory
+	@$(RUN) tools/bench_scale.py $(or $(N),10000) $(if $(JOBS),--jobs $(JOBS))
 
 lint: .venv/.made-dev ## ruff and mypy
 	$(BIN)/ruff check .

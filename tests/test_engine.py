@@ -187,6 +187,25 @@ def test_a_text_that_is_no_result_is_a_fault_of_one_submission(
     assert kept.seed == SEED and len(kept.sha256) == 64
 
 
+def test_walls_that_fall_stop_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fall(*_: Any, **__: Any) -> None:
+        raise sandbox.SandboxFault("the worker did not even start")
+
+    class Here:
+        versions = identity.versions()
+
+        def run(self, parcels: Any, work: Any) -> Any:
+            return ((key, work(parcel)) for key, parcel in parcels)
+
+    monkeypatch.setattr(core, "Session", fall)
+    for student in ("ada", "bob"):
+        hand_in(tmp_path, student, notebook("x = 1"))
+    run = grading.Run(tmp_path / "out", Here(), lambda *_: SEED, Limits(), True)  # type: ignore[arg-type]
+    with pytest.raises(sandbox.SandboxMissing, match="did not even start"):
+        run.grade(handed_in.find(tmp_path))
+    assert run.report.rows == []
+
+
 def test_a_worker_with_another_course_is_refused_by_name() -> None:
     mine = identity.whole()
     identity.agree("w", mine, {**mine})
