@@ -8,6 +8,7 @@ stay, whatever they are: they get a status.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import unicodedata
 from datetime import datetime
@@ -17,6 +18,7 @@ from .notebooks import Malformed, read_bytes
 
 STAMP = "timestamp.txt"
 MAX_STAMP = 200  # bytes
+DATE = re.compile(r"[0-9A-Za-z :.,+_-]+(/[A-Za-z_]+)*")  # a zone such as Europe/Rome, and no path
 MAX_NAME = 128  # characters: what the grade book holds
 
 
@@ -58,6 +60,8 @@ def handed_in(folder: Path) -> datetime | None:
         if file.lstat().st_size > MAX_STAMP:
             raise NoDate(f"it has more than {MAX_STAMP} bytes")
         text = read_bytes(file).decode().strip()
+        if text and not DATE.fullmatch(text):
+            raise NoDate("it holds signs that no date has")
         found = parse_utc(text) if text else None
     except FileNotFoundError:
         return None

@@ -32,7 +32,7 @@ order by 1, 2"""
 CELLS = """
 select b.name, b.type, g.max_score, s.cell_type, s.locked, s.source, s.checksum
 from base_cell b join source_cell s on s.name = b.name and s.notebook_id = b.notebook_id
-     left join grade_cell g on g.id = b.id
+     left join grade_cells g on g.id = b.id
 order by 1"""
 
 
