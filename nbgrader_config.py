@@ -53,9 +53,10 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 
-# Late submissions: `nbgrader db assignment add CHAPTER --duedate="2027-03-01 18:00 UTC"` sets the due
-# date, timestamp.txt beside a submission says when it came, and a plugin what lateness costs:
-# c.AssignLatePenalties.plugin_class = "my_plugins.HalfAPointAnHour"
-# c.LateSubmissionPlugin.penalty_method = "zero"  # of the default plugin; without it, nothing
+# Late submissions. `nbgrader db assignment add CHAPTER --duedate="2027-03-01 18:00 UTC"` sets the
+# date (say it in UTC: nbgrader reads the offset +0200 as 200 seconds), timestamp.txt beside a
+# submission says when it came, and a plugin says what lateness costs, through both front doors:
+# c.AssignLatePenalties.plugin_class = "my_plugins.AnEighthAnHour"
+# c.LateSubmissionPlugin.penalty_method = "zero"  # nbgrader's own plugin; without it, no penalty
 
 c.ClearSolutions.code_stub = {"python": "# Your code here\nraise NotImplementedError"}

@@ -18,7 +18,13 @@ from sqlalchemy import insert, select, update
 from . import autograded, course
 from .results import SubmissionResult
 
+Points = Mapping[str, float | None]
 Penalty = Callable[[str, float, float], float | None]
+
+
+def points(result: SubmissionResult) -> Points:
+    """All that the grade book takes of a result: points by the name of the grade cell."""
+    return {e.id.split(".", 1)[1]: e.points for e in result.exercises}
 
 
 def prepare(book: Any, chapter: str) -> None:
@@ -38,17 +44,17 @@ def prepare(book: Any, chapter: str) -> None:
     grade_cells = {cell.name: cell for cell in notebook.grade_cells}
     solution_cells = {cell.name for cell in notebook.solution_cells}
     source_cells = {cell.name for cell in notebook.source_cells}
-    points = {e.name: float(e.points) for e in course.manifest(chapter)}
+    worth = {e.name: float(e.points) for e in course.manifest(chapter)}
     for cell in released.cells:
         name = autograded.grade_id(cell)
         role = cell.metadata.get("nbgrader", {})
         if role.get("grade"):
             if name not in grade_cells:
                 grade_cells[name] = api.GradeCell(
-                    name=name, notebook=notebook, max_score=points[name], cell_type="code"
+                    name=name, notebook=notebook, max_score=worth[name], cell_type="code"
                 )
-            elif grade_cells[name].max_score != points[name]:
-                grade_cells[name].max_score = points[name]
+            elif grade_cells[name].max_score != worth[name]:
+                grade_cells[name].max_score = worth[name]
         elif role.get("solution") and name not in solution_cells:
             api.SolutionCell(name=name, notebook=notebook)
         if name and name not in source_cells:
@@ -66,17 +72,17 @@ def prepare(book: Any, chapter: str) -> None:
 def store(
     session: Any,
     chapter: str,
-    results: Sequence[SubmissionResult],
+    results: Mapping[str, Points],
     dates: Mapping[str, datetime],
     penalty: Penalty,
 ) -> None:
-    """Bring the rows of these submissions, one a student, to what the results say."""
+    """Bring the rows of these students' submissions to what the results say."""
     assignment, duedate, notebook = session.execute(
         select(api.Assignment.id, api.Assignment.duedate, api.Notebook.id)
         .join(api.Notebook, api.Notebook.assignment_id == api.Assignment.id)
         .where(api.Assignment.name == chapter, api.Notebook.name == chapter)
     ).one()
-    wanted = [r.student for r in results]
+    wanted = list(results)
     known = set(session.scalars(select(api.Student.id).where(api.Student.id.in_(wanted))))
     _insert(session, api.Student, [{"id": s} for s in wanted if s not in known])
     submissions = _submissions(session, assignment, wanted, dates)
@@ -146,7 +152,7 @@ def _notebooks(
 
 
 def _grades(
-    session: Any, notebook: str, results: Sequence[SubmissionResult], places: Mapping[str, str]
+    session: Any, notebook: str, results: Mapping[str, Points], places: Mapping[str, str]
 ) -> dict[str, float]:
     """Store the automatic scores; returns each student's score, a person's changes included."""
     table = api.Grade
@@ -165,12 +171,11 @@ def _grades(
     query = select(*columns).where(table.notebook_id.in_(places.values()))
     stored = {(r.notebook_id, r.cell_id): r for r in session.execute(query)}
     new, changed, scores = [], [], {}
-    for result in results:
-        points = {e.id.split(".", 1)[1]: e.points for e in result.exercises}
-        total = 0.0
+    for student, earned in results.items():
+        total, place = 0.0, places[student]
         for name, cell in cells:
-            place, row = places[result.student], stored.get((places[result.student], cell))
-            auto = points.get(name, row.auto_score if row else None)
+            row = stored.get((place, cell))
+            auto = earned.get(name, row.auto_score if row else None)
             if row is None:
                 ids = {"notebook_id": place, "cell_id": cell}
                 new.append({**ids, "auto_score": auto, "needs_manual_grade": auto is None})
@@ -178,13 +183,13 @@ def _grades(
                 continue
             # A score that a person looked at stays looked at, until the automatic one changes.
             seen = row.manual_score is not None and auto == row.auto_score
-            look = auto is None or (row.manual_score is not None)
+            look = auto is None or row.manual_score is not None
             look = row.needs_manual_grade if seen else look
             if (auto, look) != (row.auto_score, row.needs_manual_grade):
                 changed.append({"id": row.id, "auto_score": auto, "needs_manual_grade": look})
             given = auto if row.manual_score is None else row.manual_score
             total += 0.0 if given is None else given + (row.extra_credit or 0.0)
-        scores[result.student] = total
+        scores[student] = total
     _insert(session, table, new)
     _update(session, table, changed)
     return scores

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -55,22 +55,17 @@ def write(url: str, results: Iterable[SubmissionResult], submitted: Path | None 
     `submitted` holds nbgrader's `STUDENT/CHAPTER/timestamp.txt`. Of several results of one
     submission the last counts. The same results written again change nothing.
     """
-    unique = {(r.chapter, r.student): r for r in results if _has_a_name(r)}
-    ordered = [unique[key] for key in sorted(unique)]
-    if not ordered:
+    unique = {(r.chapter, r.student): bookrows.points(r) for r in results if _has_a_name(r)}
+    if not unique:
         return
     late = _late_penalty()
     with warnings.catch_warnings(), opened(url) as book:
-        for chapter, group in groupby(ordered, lambda r: r.chapter):
-            _in_one(book.db, lambda chapter=chapter: bookrows.prepare(book, chapter))
-            for part in _parts(list(group)):
-                dates = _dates(part, submitted) if submitted else {}
-                _in_one(
-                    book.db,
-                    lambda chapter=chapter, part=part, dates=dates: bookrows.store(
-                        book.db, chapter, part, dates, late
-                    ),
-                )
+        for chapter, group in groupby(sorted(unique), lambda key: key[0]):
+            _in_one(book.db, partial(bookrows.prepare, book, chapter))
+            for students in _parts([student for _, student in group]):
+                part = {student: unique[chapter, student] for student in students}
+                dates = _dates(students, chapter, submitted) if submitted else {}
+                _in_one(book.db, partial(bookrows.store, book.db, chapter, part, dates, late))
 
 
 @contextmanager
@@ -172,12 +167,12 @@ def _late_penalty() -> Callable[[str, float, float], float | None]:
     return penalty
 
 
-def _dates(results: list[SubmissionResult], submitted: Path) -> Mapping[str, Any]:
+def _dates(students: list[str], chapter: str, submitted: Path) -> Mapping[str, Any]:
     found = {}
-    for result in results:
-        folder = submitted / result.student / result.chapter
+    for student in students:
+        folder = submitted / student / chapter
         try:
-            found[result.student] = quarantine.handed_in(folder)
+            found[student] = quarantine.handed_in(folder)
         except quarantine.NoDate as error:
             print(report.clean(f"{folder / quarantine.STAMP}: {error}"), file=sys.stderr)
     return {student: date for student, date in found.items() if date is not None}
@@ -191,6 +186,6 @@ def _has_a_name(result: SubmissionResult) -> bool:
     return not problem
 
 
-def _parts(results: list[SubmissionResult]) -> Iterator[list[SubmissionResult]]:
-    for start in range(0, len(results), TOGETHER):
-        yield results[start : start + TOGETHER]
+def _parts(students: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(students), TOGETHER):
+        yield students[start : start + TOGETHER]

@@ -16,7 +16,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Dict, Integer
 
-from . import autograded, core, course, sandbox
+from . import autograded, core, course, sandbox, seeds, submissions
 from .notebooks import Malformed, read_bytes
 from .results import GRADER_ERROR
 from .sandbox import Limits
@@ -32,7 +32,7 @@ class AnyNotebook(NotebookExporter):
 
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **more: Any
-    ) -> tuple[str, dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         assert resources is not None and self.parent is not None
         about, directory = resources["nbgrader"], self.parent.coursedir
         place = directory.format_path(
@@ -60,8 +60,8 @@ class GradeInSandbox(NbGraderPreprocessor):
     seed = Integer(
         None,
         allow_none=True,
-        help="Inputs of the checks. Where none is set, the submission decides, as it does in "
-        "`python -m autograder grade`.",
+        help="Decides the inputs of the checks. Where none is set, the course's secret and the "
+        "submission do, as in `python -m autograder grade`.",
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, Any]:
@@ -77,11 +77,14 @@ class GradeInSandbox(NbGraderPreprocessor):
                 "Autograde.exporter_class must be autograder.nbgrader_plugin.AnyNotebook, "
                 f"but is {type(self.parent).__name__}; take it from the course's nbgrader_config.py"
             )
-        seed = self.seed
-        if seed is None:
-            seed = _seed(student, chapter, _content(file) or b"")
-        limits = Limits(**self.limits)
-        result = core.grade_file(student, chapter, file, seed=seed, limits=limits, walls=walls)
+        task = submissions.Task(student, chapter, str(file.parent.parent))
+        content, result = submissions.read(task)
+        if result is None:
+            seed = seeds.of(student, chapter, content) if self.seed is None else self.seed
+            limits = Limits(**self.limits)
+            result = core.grade_bytes(
+                student, chapter, content, seed=seed, limits=limits, walls=walls
+            )
         self.log.info("%s: %s, %s points", result.student, result.status, result.score)
         if result.status == GRADER_ERROR:
             raise RuntimeError(f"the grader failed on {result.student}: {result.note}")
@@ -94,12 +97,3 @@ def _content(file: Path) -> bytes | None:
         return read_bytes(file)
     except (OSError, Malformed):
         return None
-
-
-def _seed(student: str, chapter: str, content: bytes) -> int:
-    """The seed of a submission; `seeds` keeps the course's secret."""
-    try:
-        from . import seeds  # type: ignore[attr-defined]
-    except ImportError:
-        return core.fresh_seed()
-    return int(seeds.of(student, chapter, content))

@@ -1,4 +1,4 @@
-"""A class folder for tests of nbgrader's side: results to store, its own door, what the book holds."""
+"""A class for tests of nbgrader's side: results, its own door, what the book holds."""
 
 import copy
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from traitlets.config import Config
 
-from autograder import core, course, gradebook
+from autograder import core, course, gradebook, seeds
 from autograder.results import CheckResult, ExerciseResult, SubmissionResult
 
 CHAPTER = course.chapters()[0]
@@ -127,7 +127,9 @@ def hand_in_notebook(root: Path, student: str, notebook: Any, **beside: str) -> 
     return hand_in(root, student, nbformat.v4.writes(notebook), **beside)
 
 
-def grade_by(share: Callable[[list[str]], float], monkeypatch: pytest.MonkeyPatch) -> None:
+def grade_by(
+    share: Callable[[list[str]], float], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Put this in the place of sandbox and checks: the share of the points for these cells."""
 
     def grade_cells(about: SubmissionResult, cells: list[str], **_: Any) -> SubmissionResult:
@@ -136,4 +138,5 @@ def grade_by(share: Callable[[list[str]], float], monkeypatch: pytest.MonkeyPatc
         return about
 
     monkeypatch.setattr(core, "grade_cells", grade_cells)
+    monkeypatch.setenv(seeds.VARIABLE, str(root / "secret"))
     monkeypatch.setattr("autograder.sandbox.require", lambda: None)

@@ -1,4 +1,4 @@
-"""nbgrader's grade book as we write it: as nbgrader would, but fast, and gently with people's work."""
+"""nbgrader's grade book as nbgrader would write it, but fast, and gentle with people's work."""
 
 import multiprocessing
 import os
@@ -18,10 +18,20 @@ from nbgrader.preprocessors import SaveCells
 from autograder import autograded, gradebook
 from autograder.course import CourseError
 from tests.nbgrader_class import (
-    CELLS, CHAPTER, COMMENTS, EXERCISES, autograde, config_for, grade_by, hand_in_notebook, result,
-    rows, totals,
-)  # fmt: skip
+    CELLS,
+    CHAPTER,
+    COMMENTS,
+    EXERCISES,
+    autograde,
+    config_for,
+    grade_by,
+    hand_in_notebook,
+    result,
+    rows,
+    totals,
+)
 
+pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")  # nbgrader's own
 FULL = float(sum(e.points for e in EXERCISES))
 TABLES = ("assignment", "student", "submitted_assignment", "submitted_notebook", "grade", "comment")
 
@@ -251,7 +261,7 @@ def test_late_submissions_have_the_same_penalty_through_both_doors(
             students = sorted(p.name for p in (root / "submitted").iterdir())
             gradebook.write(url, [result(s, 0.5) for s in students], root / "submitted")
         else:
-            grade_by(lambda cells: 0.5, monkeypatch)
+            grade_by(lambda cells: 0.5, root, monkeypatch)
             autograde(config)
         books.append({(row[0], *row[-2:]) for row in rows(url)})
     assert books[0] == books[1]
