@@ -154,7 +154,8 @@ def open_submission(tab: Any, formgrader: str, student: str) -> None:
     tab.wait_for_selector("tbody a")
     link = tab.locator("tbody a", has_text=student)
     tab.goto(formgrader + link.first.get_attribute("href"))
-    tab.wait_for_selector(".nbgrader_cell")
+    for filled in (f"#{NAME}[placeholder]", f"#answer-{NAME}-comment[placeholder]"):
+        tab.wait_for_selector(filled)  # by formgrader's script, with what is stored
 
 
 def test_the_list_shows_every_submission_with_its_score(
