@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import multiprocessing
+import os
 import signal
 import time
 import uuid
@@ -55,8 +55,9 @@ class Crowd:
                 self._client.close(timeout=2)
         if self._cluster is not None:
             if kind is not None:  # what is running is of no use any more
-                for process in multiprocessing.active_children():
-                    process.kill()
+                for worker in self._cluster.workers.values():
+                    with contextlib.suppress(TypeError, OSError):
+                        os.kill(worker.pid, signal.SIGKILL)
             with contextlib.suppress(Exception):
                 self._cluster.close(timeout=10)
 

@@ -70,7 +70,10 @@ def answer(text: str | None, same: dict[str, Any]) -> tuple[SubmissionResult, in
     """
     if text is None:
         raise ValueError("the grading process died each time")
-    told = json.loads(text)
+    try:
+        told = json.loads(text)
+    except RecursionError:
+        told = None
     if not isinstance(told, dict):
         raise ValueError("the grading process told nothing that can be read")
     if "no sandbox" in told:
