@@ -7,7 +7,6 @@ and exactly one number, which nbgrader reads as its score.
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import unicodedata
@@ -15,14 +14,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, writes
+from nbformat import NotebookNode, from_dict
+from nbformat.v4 import writes
 
-from . import course, outputs, report
+from . import course, outputs, quarantine, report, submissions
 from .core import MALFORMED, MISSING
 from .generate import student_notebook
 from .notebooks import Malformed, cells_of
 from .results import ExerciseResult, SubmissionResult
+from .submissions import Task
 
 MAX_CELLS = 2000  # what more somebody hands in is graded all the same, and not shown
 MAX_TEXT = 200_000  # characters of a cell
@@ -31,18 +31,35 @@ STRANGE = re.compile(r"[^\n\t -~]")
 NO_MATHS = "tex2jax_ignore mathjax_ignore"
 
 
+def of_task(folder: Path, task: Task, result: SubmissionResult, *, anew: bool = True) -> None:
+    """Write the notebook of what our own front door graded; not `anew`: where there is none yet.
+
+    The date of the submission goes with it: by it nbgrader knows that its feedback is older.
+    """
+    if not anew and _file(folder, result).exists():
+        return
+    content, _ = submissions.read(task)
+    beside = write(folder, content, result).with_name(quarantine.STAMP)
+    try:
+        date = quarantine.handed_in(task.file.parent)
+    except quarantine.NoDate:
+        date = None
+    if date is None:
+        beside.unlink(missing_ok=True)
+    else:
+        outputs.replace(beside, f"{date} UTC\n")
+
+
 def write(folder: Path, content: bytes | None, result: SubmissionResult) -> Path:
     """Write `folder/<student>/<chapter>/<chapter>.ipynb` from the bytes that were handed in.
 
     Without bytes, or where they are no notebook, it is the released notebook with the status.
     """
-    if Path(result.student).name != result.student or result.student in ("", ".", ".."):
-        raise course.CourseError(f"a student's name is one folder's, but is {result.student!r}")
     if result.status in (MISSING, MALFORMED):
         content = None
     notebook = restored(content, result.chapter)
     annotate(notebook, result)
-    file = folder / result.student / result.chapter / f"{result.chapter}.ipynb"
+    file = _file(folder, result)
     file.parent.mkdir(parents=True, exist_ok=True)
     outputs.replace(file, writes(notebook) + "\n")
     return file
@@ -54,7 +71,7 @@ def restored(content: bytes | None, chapter: str) -> NotebookNode:
     Grade cells that are missing come back behind the answer before them. Of several copies of a
     cell the last counts, as in nbgrader. Bytes that are no notebook give the released one.
     """
-    notebook = copy.deepcopy(released(chapter))
+    notebook = from_dict(json.loads(_released_text(chapter)))
     try:
         cells_of(content or b"")
     except Malformed:
@@ -89,7 +106,7 @@ def annotate(notebook: NotebookNode, result: SubmissionResult) -> None:
         exercise = by_name.get(grade_id(cell))
         if exercise is not None and cell.metadata["nbgrader"]["grade"]:
             cell.outputs = _outputs(exercise)
-    notebook.cells.insert(0, new_markdown_cell(_status(result), id="status"))
+    notebook.cells.insert(0, _cell("markdown", _status(result), "status"))
 
 
 def grade_id(cell: Any) -> str:
@@ -106,17 +123,32 @@ def released(chapter: str) -> NotebookNode:
     return student_notebook(chapter)
 
 
+@cache
+def _released_text(chapter: str) -> str:
+    return json.dumps(released(chapter))
+
+
+def _file(folder: Path, result: SubmissionResult) -> Path:
+    if Path(result.student).name != result.student or result.student in ("", ".", ".."):
+        raise course.CourseError(f"a student's name is one folder's, but is {result.student!r}")
+    return folder / result.student / result.chapter / f"{result.chapter}.ipynb"
+
+
 def _outputs(exercise: ExerciseResult) -> list[NotebookNode]:
     block = report.html_block(exercise, public=False)
     messages = {
         "text/plain": report.text(exercise, public=False),
         "text/html": f'<div class="{NO_MATHS}">{block}</div>',
     }
-    told = [new_output("display_data", messages)]
+    told = [_output("display_data", messages)]
     if exercise.points is not None:
         number = {"text/plain": repr(float(exercise.points))}
-        told.append(new_output("execute_result", number, execution_count=1))
+        told.append(_output("execute_result", number, execution_count=1))
     return told
+
+
+def _output(kind: str, data: dict[str, str], **more: Any) -> NotebookNode:
+    return NotebookNode(output_type=kind, metadata=NotebookNode(), data=NotebookNode(data), **more)
 
 
 def _status(result: SubmissionResult) -> str:
@@ -145,8 +177,13 @@ def _stranger(cell: dict[str, Any], texts: set[str], name: str) -> NotebookNode:
     """A cell that is not the course's: code as it is, any other text without its powers."""
     source = _source(cell)
     if cell.get("cell_type") == "code":
-        return new_code_cell(source, id=name)
-    return new_markdown_cell(source if source in texts else _as_text(source), id=name)
+        return _cell("code", source, name, outputs=[], execution_count=None)
+    return _cell("markdown", source if source in texts else _as_text(source), name)
+
+
+def _cell(kind: str, source: str, name: str, **more: Any) -> NotebookNode:
+    """As nbformat's `new_code_cell`, which also validates each, and that takes long."""
+    return NotebookNode(cell_type=kind, id=name, metadata=NotebookNode(), source=source, **more)
 
 
 def _source(cell: dict[str, Any]) -> str:
@@ -157,11 +194,12 @@ def _source(cell: dict[str, Any]) -> str:
     if not isinstance(source, str):
         return ""
     source = source[: MAX_TEXT + 2].replace("\r\n", "\n")
-    if STRANGE.search(source):
-        hidden = ("Cc", "Cf", "Cs", "Co")
-        kept = (c for c in source if c in "\n\t" or unicodedata.category(c) not in hidden)
-        source = "".join(kept)
+    source = STRANGE.sub(_seen, source)
     return source if len(source) <= MAX_TEXT else source[: MAX_TEXT - 1] + "…"
+
+
+def _seen(sign: re.Match[str]) -> str:
+    return "" if unicodedata.category(sign[0]) in ("Cc", "Cf", "Cs", "Co") else sign[0]
 
 
 def _as_text(text: str) -> str:

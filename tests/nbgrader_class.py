@@ -98,13 +98,15 @@ def autograde(config: Config) -> None:
     Autograde(coursedir=directory, config=config, force=True).start()
 
 
-def feedback(config: Config) -> Callable[[str], str]:
+def feedback(config: Config, *students: str) -> Callable[[str], str]:
     """`nbgrader generate_feedback CHAPTER --force`; returns what gives a student's page."""
     from nbgrader.converters import GenerateFeedback
     from nbgrader.coursedir import CourseDirectory
 
     config = copy.deepcopy(config)
     config.CourseDirectory.assignment_id = CHAPTER
+    everybody = {p.name for p in Path(config.CourseDirectory.root, "autograded").iterdir()}
+    config.CourseDirectory.student_id_exclude = ",".join(everybody.difference(students))
     directory = CourseDirectory(config=config)
     GenerateFeedback(coursedir=directory, config=config, force=True).start()
     pages = Path(config.CourseDirectory.root) / "feedback"

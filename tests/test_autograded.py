@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from nbgrader.nbgraderformat import MetadataValidator
 
-from autograder import autograded, core, gradebook
+from autograder import autograded, core, gradebook, quarantine, submissions
 from autograder.course import CourseError
 from autograder.notebooks import MAX_BYTES, cells_of
 from autograder.results import SubmissionResult
@@ -281,6 +281,20 @@ def test_a_fault_of_the_grader_shows_no_number(tmp_path: Path) -> None:
     assert [o.output_type for o in grade_cell(made).outputs] == ["display_data"]
 
 
+def test_the_date_goes_with_the_notebook_and_what_is_there_is_kept(tmp_path: Path) -> None:
+    file = hand_in(tmp_path, "ada", content(solved()), timestamp="2027-03-01T19:00:00.5+01:00")
+    (task,) = submissions.find(tmp_path / "submitted")
+    made = tmp_path / "made" / "ada" / CHAPTER
+    autograded.of_task(tmp_path / "made", task, result("ada", 0.5), anew=False)
+    assert quarantine.handed_in(made) == quarantine.handed_in(file.parent) is not None
+    first = (made / file.name).read_text()
+    autograded.of_task(tmp_path / "made", task, result("ada"), anew=False)
+    assert (made / file.name).read_text() == first
+    (file.parent / "timestamp.txt").write_text("tomorrow, perhaps")
+    autograded.of_task(tmp_path / "made", task, result("ada"))
+    assert (made / file.name).read_text() != first and quarantine.handed_in(made) is None
+
+
 @pytest.mark.parametrize("name", ["../ada", "", "..", "/etc"])
 def test_a_name_that_is_no_folder_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(CourseError, match="one folder's"):
@@ -318,7 +332,7 @@ def test_nothing_that_is_handed_in_stops_nbgraders_own_door_or_raises_a_score(
         {*edited, "links-beside", "gone"}, FULL / 2
     )
     assert set(UNREADABLE) | {"another-name", "link", "pipe", "folder"} <= set(scores)
-    page = feedback(config)
+    page = feedback(config, "no-json", "too-large", "link", "another-name", "with_odd_cells")
     assert "Status of the submission: malformed" in page("no-json") and "not JSON" in page(
         "no-json"
     )

@@ -58,7 +58,7 @@ def front_door(root: Path) -> None:
             result = core.grade_bytes(
                 task.student, task.chapter, content, seed=7, limits=Limits(), walls=True
             )
-        autograded.write(root / "autograded", content, result)
+        autograded.of_task(root / "autograded", task, result)
         results.append(result)
     gradebook.write(f"sqlite:///{root / 'gradebook.db'}", results, root / "submitted")
 
@@ -221,7 +221,7 @@ def test_what_a_person_writes_there_is_exported_and_outlives_a_new_grading(
         with (classroom / "export.csv").open(newline="") as exported:
             scores = {row["student_id"]: float(row["score"]) for row in csv.DictReader(exported)}
         assert scores["ada"] == pytest.approx(1.25 + others)
-        page = feedback(config)("ada")
+        page = feedback(config, "ada")("ada")
         assert "<strong>summed</strong> over?" in page and "Score: 1.25 /" in page
     open_submission(tab, formgrader, "ada")
     assert tab.input_value(f"#{NAME}") == "1.25"
