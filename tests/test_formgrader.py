@@ -177,6 +177,24 @@ def test_a_file_that_is_no_notebook_is_opened_and_says_why(tab: Any, formgrader:
     assert "Status of the submission: malformed." in text and "not JSON" in text
 
 
+def test_its_button_grades_a_submission_as_the_command_does(
+    tab: Any, formgrader: str, classroom: Path
+) -> None:
+    """Without the command there is no sweep: links are moved by nbgrader's hook."""
+    beside = classroom / "submitted" / "bob" / CHAPTER / "stolen.txt"
+    beside.symlink_to(classroom / "server.log")
+    tab.goto(f"{formgrader}/formgrader/manage_submissions/{CHAPTER}")
+    with tab.expect_response(lambda r: r.url.endswith("/bob/autograde")) as done:
+        tab.locator("tbody tr", has_text="bob").locator(".autograde a").click()
+    told = done.value.json()
+    assert told["success"], told
+    assert not os.path.lexists(beside)
+    assert not (classroom / "autograded" / "bob" / CHAPTER / "stolen.txt").exists()
+    assert (classroom / "refused" / "bob" / CHAPTER / "stolen.txt").is_symlink()
+    open_submission(tab, formgrader, "bob")
+    assert "Status of the submission: malformed." in tab.inner_text("#notebook")
+
+
 def test_nothing_of_a_hostile_notebook_runs(tab: Any, formgrader: str) -> None:
     open_submission(tab, formgrader, "eve")
     text = tab.inner_text("#notebook")
