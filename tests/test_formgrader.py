@@ -49,10 +49,12 @@ c.CourseDirectory.db_url = "sqlite:///" + {root!r} + "/gradebook.db"
 """
 
 
-def front_door(root: Path) -> None:
+def front_door(root: Path, *students: str) -> None:
     """What `python -m autograder grade` does with each submission, one after the other."""
     results = []
     for task in submissions.find(root / "submitted"):
+        if task.student not in students:
+            continue
         content, result = submissions.read(task)
         if result is None:
             result = core.grade_bytes(
@@ -87,7 +89,7 @@ def classroom(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hand_in_notebook(root, "ada", answered(f"def {NAME}(x, *more):\n    return x"))
     hand_in_notebook(root, "eve", hostile())
     hand_in(root, "bob", "{ this is no notebook")
-    front_door(root)
+    front_door(root, "ada", "bob", "eve")
     return root
 
 
@@ -225,7 +227,7 @@ def test_what_a_person_writes_there_is_exported_and_outlives_a_new_grading(
             room = ROOT / "solutions" / EXERCISES[0].room / f"{CHAPTER}.py"
             file = classroom / "submitted" / "ada" / CHAPTER / f"{CHAPTER}.ipynb"
             file.write_text(nbformat.v4.writes(answered(room.read_text("utf-8"))))
-            front_door(classroom)
+            front_door(classroom, "ada")
         with Gradebook(book) as opened:
             grade = opened.find_grade(NAME, CHAPTER, CHAPTER, "ada")
             assert grade.manual_score == 1.25 and grade.score == 1.25

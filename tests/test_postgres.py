@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nbgrader.api import Gradebook
+from nbgrader.plugins import CsvExportPlugin
 
 from autograder import autograded, course, gradebook, sandbox, seeds
 from autograder.course import CourseError
@@ -24,6 +26,8 @@ from tests.nbgrader_class import (
     CHAPTER,
     COMMENTS,
     EXERCISES,
+    autograde,
+    config_for,
     hand_in,
     hand_in_notebook,
     result,
@@ -35,7 +39,7 @@ NO_SERVER = (
     "NO POSTGRESQL: the grade book is not tested in PostgreSQL. Install it with "
     "'apt-get install postgresql' (its server need not run)."
 )
-BIN = Path(sys.executable).parent
+pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 
 
 def programs() -> Path | None:
@@ -148,31 +152,28 @@ def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
 @pytest.mark.sandbox
 @pytest.mark.slow
 @pytest.mark.skipif(not sandbox.available(), reason=f"NO SANDBOX: {sandbox.problem()}")
-def test_both_front_doors_write_the_same_scores_into_postgresql(url: str, tmp_path: Path) -> None:
-    environment = {**os.environ, seeds.VARIABLE: str(tmp_path / "secret")}
+def test_both_front_doors_write_the_same_scores_into_postgresql(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(seeds.VARIABLE, str(tmp_path / "secret"))
     solved = copy.deepcopy(autograded.released(CHAPTER))
-    hand_in_notebook(tmp_path, "stub", solved)
-    last = EXERCISES[-1]
-    answer = next(c for c in solved.cells if autograded.grade_id(c) == f"answer-{last.name}")
-    answer.source = (course.ROOT / "solutions" / last.room / f"{CHAPTER}.py").read_text("utf-8")
+    first = EXERCISES[0]
+    answer = next(c for c in solved.cells if autograded.grade_id(c) == f"answer-{first.name}")
+    answer.source = (course.ROOT / "solutions" / first.room / f"{CHAPTER}.py").read_text("utf-8")
     hand_in_notebook(tmp_path, "solved", solved)
-
-    def run(*command: object) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", *map(str, command)],
-            cwd=course.ROOT, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    run("autograder", "grade", tmp_path / "submitted", "--out", tmp_path / "grades",
-        "--gradebook", url, "--jobs", 1)  # fmt: skip
-    ours = totals(url)
-    assert ours["stub"] == 0 and ours["solved"] >= last.points
-    book = (f"--CourseDirectory.root={tmp_path}", f"--CourseDirectory.db_url={url}")
-    before = rows(url)
-    run("nbgrader", "autograde", CHAPTER, "--force", *book)
+    command = [
+        sys.executable, "-m", "autograder", "grade", str(tmp_path / "submitted"),
+        "--out", str(tmp_path / "grades"), "--gradebook", url, "--jobs", "1",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=course.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ours, before = totals(url), rows(url)
+    assert ours["solved"] >= first.points
+    config = config_for(tmp_path, CourseDirectory={"db_url": url})
+    autograde(config)
     assert rows(url) == before
-    run("nbgrader", "export", "--to", tmp_path / "export.csv", *book)
+    with Gradebook(url) as book:
+        CsvExportPlugin(to=str(tmp_path / "export.csv")).export(book)
     with (tmp_path / "export.csv").open(newline="") as file:
         exported = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
     assert exported == ours
