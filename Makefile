@@ -76,7 +76,7 @@ grade: $(CLASS_MADE)/graded ## grade class/submitted; the sample class where not
 	@echo 'grade table: $(TABLE)'
 
 # The tests read the book with its solutions, whatever is built beside it.
-test: .need-sandbox lint .need-browser ## lint, types and every test
+test: .need-sandbox lint .need-browser .need-database ## lint, types and every test
 	@$(MAKE) --no-print-directory book COURSE_SOLUTIONS=
 	$(RUN) -m pytest -q --doctest-modules solutions autograder
 	$(RUN) -m pytest $(PYTEST_ARGS)
@@ -115,7 +115,7 @@ clean: ## remove what was made; students' work and .venv stay
 
 # ---- the environment ----
 
-.PHONY: .need-folder .need-sandbox .need-browser
+.PHONY: .need-folder .need-sandbox .need-browser .need-database
 .need-folder:
 	@tools/need.sh folder
 
@@ -124,6 +124,9 @@ clean: ## remove what was made; students' work and .venv stay
 
 .need-browser: .venv/.made-dev
 	@tools/need.sh browser $(RUN)
+
+.need-database:
+	@tools/need.sh database
 
 .venv/.made: requirements.txt | .need-folder
 	@$(RUN) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

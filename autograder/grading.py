@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from . import core, engine, grading_process, identity, outputs, submissions
+from . import autograded, core, engine, grading_process, identity, outputs, submissions
 from .report import clean
 from .results import GRADER_ERROR, SubmissionResult
 from .sandbox import Limits
@@ -74,6 +74,7 @@ class Run:
     walls: bool
     resume: bool = True
     try_walls: bool = False
+    autograded: Path | None = None  # where nbgrader's formgrader and feedback look
     each: Callable[[], object] = lambda: None
     report: Report = field(default_factory=Report)
 
@@ -98,7 +99,7 @@ class Run:
             content, known = submissions.read(task)
             if known is not None:
                 if before == known:
-                    self._take_over(place, known)
+                    self._take_over(place, task, known)
                 else:
                     self._finish(_Underway(place, task, 0, known.sha256, before), known)
                 continue
@@ -106,7 +107,7 @@ class Run:
             sha256 = hashlib.sha256(content).hexdigest()
             under = _Underway(place, task, seed, sha256, before)
             if self.resume and before is not None and self._holds(before, under):
-                self._take_over(place, before)
+                self._take_over(place, task, before)
                 continue
             yield (
                 under,
@@ -148,12 +149,16 @@ class Run:
         result.fingerprint = self._fingerprint(under)
         return result
 
-    def _take_over(self, place: int, before: SubmissionResult) -> None:
+    def _take_over(self, place: int, task: Task, before: SubmissionResult) -> None:
         self.report.unchanged += 1
+        if self.autograded is not None:
+            autograded.of_task(self.autograded, task, before, anew=False)
         self._keep(place, before)
 
     def _finish(self, under: _Underway, result: SubmissionResult) -> None:
         outputs.write_submission(self.out, result)
+        if self.autograded is not None:
+            autograded.of_task(self.autograded, under.task, result)
         if under.before is not None:
             self.report.compare(under.before, result)
         self._keep(under.place, result)

@@ -111,6 +111,7 @@ def run(options: argparse.Namespace) -> int:
         walls=not options.without_sandbox,
         resume=not options.again,
         try_walls=options.scheduler is not None,
+        autograded=options.submitted.resolve().parent / "autograded",
     )
     try:
         with crowd, tqdm(total=len(tasks), unit="submission", disable=None) as bar:
@@ -119,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     finally:  # also what was finished before an interruption
         if work.report.rows:
             done = ((r.student, r.chapter) for r in work.report.rows)
-            gradebook.write(url, outputs.read_some(options.out, done))
+            gradebook.write(url, outputs.read_some(options.out, done), options.submitted)
     return _tell(options, work.report, url, time.monotonic() - began)
 
 
@@ -159,7 +160,7 @@ def _tell(options: argparse.Namespace, done: grading.Report, url: str, seconds: 
         print(f"{rate:.2f} submissions a second; largest grading process: {megabytes} MiB")
     print(f"table:      {options.out / 'grades.csv'}")
     print(f"feedback:   {options.out}/{outputs.STUDENTS}/STUDENT/CHAPTER/feedback.html")
-    print(f"grade book: {url}")
+    print(f"grade book: {gradebook.shown(url)}")
     broken = [r for r in done.rows if r.status == GRADER_ERROR]
     for row in broken:
         print(
