@@ -61,7 +61,7 @@ def bench(folder: Path, options: argparse.Namespace) -> int:
     print(*told, sep="\n")
     moments = (memory[len(memory) // 10], memory[len(memory) // 2], memory[-1])
     start, middle, end = (f"{value / 2**20:.0f}" for value in moments)
-    print(f"memory of the grader: {start} MiB at the start, {middle} in the middle, {end} later")
+    print(f"memory of the grader in MiB: {start} at the start, {middle} halfway, {end} at the end")
     print(f"outputs: {size(folder / 'grades') / 2**20:.1f} MiB")
     return 0 if complete(folder / "grades", options.number) else 1
 
