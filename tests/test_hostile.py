@@ -30,6 +30,7 @@ WALL, MARGIN = 16, 8  # seconds for a submission; and for its last process to st
 CELL, MEMORY, SEED = 1.5, 768, 7
 FULL = float(sum(e.points for e in course.manifest(CHAPTER)))
 EVERY = tuple(e.name for e in course.manifest(CHAPTER))
+PAGE = set("html head meta title style body h1 p b code table tr td span div br pre".split())
 MATES = (
     Attack("a-honest", "answers everything right", right=EVERY, honest=FULL),
     attack("j-honest", "makes a known mistake", two_mistakes(CHAPTER)[0][1], right=EVERY),
@@ -227,9 +228,7 @@ def test_no_page_runs_anything_of_a_students(doors: Doors) -> None:
             assert pages.live(text) == [], file
             if "ours" in file.parts:
                 ours += 1
-                assert pages.tags(text) <= set(
-                    "html head meta title style body h1 p b code table tr td span div br pre".split()
-                ), file
+                assert pages.tags(text) <= PAGE, file
             else:
                 theirs += 1
     assert ours >= len(ATTACKS) and theirs >= len(MATES)

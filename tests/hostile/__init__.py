@@ -1,7 +1,7 @@
-"""Submissions that cheat, spy, break, exhaust or confuse, and the class in which they are handed in.
+"""Submissions that cheat, spy, break, exhaust or confuse, each with what it tries.
 
 A grader is trusted for what was tried against it: each module holds one kind of attack, each attack
-a sentence that says what it tries, and what its honest part is worth.
+says what its honest part is worth.
 """
 
 from . import cheating, exhausting, malformed, names, objects, protocol, showing, spying, stopping

@@ -11,8 +11,8 @@ import numpy as np
 
 from autograder import course
 from autograder.answers import StudentError
-from autograder.running import PUBLIC_SEED, collected
 from autograder.runner import NamespaceRunner
+from autograder.running import PUBLIC_SEED, collected
 
 from .attack import CHAPTER, HONEST, RIGHT, Attack, attack
 
@@ -316,7 +316,7 @@ ATTACKS: list[Attack] = [
            PATCH_NUMPY, ALL_SAME),
     attack("patched-torch", "replaces torch's comparisons by functions that always agree",
            PATCH_TORCH),
-    attack("patched-builtins", "replaces all, any, isinstance and abs for whoever shares its process",
+    attack("patched-builtins", "replaces all, any, isinstance and abs in its whole process",
            ALL_SAME, PATCH_BUILTINS, least=0.0, status="graded|crashed|timeout"),
     attack("patched-wire", "makes json and struct write that everything passed",
            ALL_SAME, PATCH_WIRE, least=0.0, status="graded|crashed|timeout"),
@@ -338,7 +338,8 @@ ATTACKS: list[Attack] = [
            PLANT, "import os\nos._exit(0)", status="crashed"),
     attack("planted-before", "writes modules over the libraries' names before its answers run",
            before=(PLANT,), least=0.0, status="graded|crashed"),
-    Attack("planted-files", "hands in modules beside the notebook", make=plant, edit=lambda n: None),
+    Attack("planted-files", "hands in modules beside the notebook", make=plant,
+           edit=lambda n: None),
     Attack("score-minus-one", "stores −1 as the result of each grade cell",
            edit=forge_outputs("-1")),
     Attack("score-nan", "stores NaN as the result of each grade cell", edit=forge_outputs("nan")),

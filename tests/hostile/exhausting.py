@@ -1,4 +1,4 @@
-"""Attacks that use up what all submissions share: memory, processes, disk, descriptors, patience."""
+"""Attacks that use up what all share: memory, processes, disk, descriptors, patience."""
 
 from __future__ import annotations
 

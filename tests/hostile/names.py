@@ -33,7 +33,14 @@ NAMES: dict[str, str | bytes] = {
 
 def other_names(folder: Path) -> None:
     """Files of odd names beside the notebook that was not handed in."""
-    for name in (b"-rf", b"\xff", b"\x1b[2J", b"<script>alert(1)</script>", b"=1+1", b"new\nline"):
+    for name in (
+        b"-rf",
+        b"\xff",
+        b"\x1b[2J",
+        b"<img src=x onerror=alert(1)>",
+        b"=1+1",
+        b"new\nline",
+    ):
         (folder / os.fsdecode(name)).write_text("x")
     (folder / f"{CHAPTER}.IPYNB").write_text("{}")
     (folder / f"{CHAPTER} (1).ipynb").write_text("{}")
@@ -45,7 +52,7 @@ ATTACKS: list[Attack] = [
                  b"{ this is no notebook", student=name, not_in_nbgrader=WEIRD)
       for what, name in NAMES.items()),
     Attack("name-in-a-page", "is a student whose name is markup, on a page of feedback",
-           student="<b onclick=alert('hostile')>&amp;x"),
+           student="<b onclick=alert(1)>&amp;x"),
     Attack("other-names", "hands in files of odd names, and no notebook", make=other_names,
            honest=0.0, status="missing"),
 ]  # fmt: skip

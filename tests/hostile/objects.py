@@ -95,10 +95,12 @@ for _ in range(100_000):
 loop = []
 loop.append(loop)
 self_attention = turns(endless, Hangs, Raises, Odd, lambda: iter(int, 1), lambda: map(str, [1]),
-                       lambda: range(10**18), lambda: print, lambda: type, lambda: open("/dev/zero"))
+                       lambda: range(10**18), lambda: print, lambda: type,
+                       lambda: open("/dev/zero"))
 permutation_gap = turns(lambda: nested, lambda: loop)
 failed_requirements = turns(lambda: {frozenset([1])}, lambda: {"a": loop}, lambda: {1: 2},
-                            lambda: {"bounded", ("x",)}, lambda: "bounded", lambda: ["bounded"] * 99)
+                            lambda: {"bounded", ("x",)}, lambda: "bounded",
+                            lambda: ["bounded"] * 99)
 positions_from_causal_average = turns(lambda: [[1], [2, 3]], lambda: [None], lambda: [[[]]],
                                       lambda: [10**30] * 3, lambda: memoryview(b"abc"))
 """

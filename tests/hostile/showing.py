@@ -56,7 +56,7 @@ def cells(texts: tuple[str, ...]) -> tuple[str, ...]:
 def in_the_text(notebook: dict[str, Any]) -> None:
     """Markup in Markdown and raw cells, outputs, attachments and metadata."""
     html = {"text/html": SCRIPTS[0], "application/javascript": "alert('hostile')",
-            "image/svg+xml": SCRIPTS[2], "text/markdown": SCRIPTS[4], "text/latex": SCRIPTS[6]}  # fmt: skip
+            "image/svg+xml": SCRIPTS[2], "text/markdown": SCRIPTS[4]}  # fmt: skip
     output = {"output_type": "display_data", "data": html, "metadata": {}}
     stream = {"output_type": "stream", "name": "stdout", "text": "".join(TERMINAL) + SCRIPTS[0]}
     for number, text in enumerate(SCRIPTS):

@@ -183,7 +183,8 @@ ATTACKS: list[Attack] = [
            "import os\nos.kill(os.getpid(), 9)", "import os\nos.abort()",
            "import ctypes\nctypes.string_at(0)", status="crashed"),
     attack("recursion", "lifts the limit of recursion and overflows the stack",
-           "import sys\nsys.setrecursionlimit(10**9)\ndef f(n):\n    return [f(n + 1)][0] + 1\nf(0)",
+           "import sys\nsys.setrecursionlimit(10**9)\n"
+           "def f(n):\n    return [f(n + 1)][0] + 1\nf(0)",
            "def self_attention(*a, **k):\n    return self_attention(*a)",
            status="graded|crashed|out of memory|timeout"),
     attack("endless-cell", "loops in a cell and swallows what is raised to stop it", LOOP,
