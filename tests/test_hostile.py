@@ -28,12 +28,12 @@ pytestmark = [
 ]
 WALL, MARGIN = 16, 8  # seconds for a submission; and for its last process to start and to end
 CELL, MEMORY, SEED = 1.5, 768, 7
-FULL = float(sum(e.points for e in course.manifest(CHAPTER)))
-EVERY = tuple(e.name for e in course.manifest(CHAPTER))
+NUMPY = tuple(e.name for e in course.manifest(CHAPTER) if e.room == "with_numpy")
+FULL = float(sum(e.points for e in course.manifest(CHAPTER) if e.name in NUMPY))
 PAGE = set("html head meta title style body h1 p b code table tr td span div br pre".split())
 MATES = (
-    Attack("a-honest", "answers everything right", right=EVERY, honest=FULL),
-    attack("j-honest", "makes a known mistake", two_mistakes(CHAPTER)[0][1], right=EVERY),
+    Attack("a-honest", "answers all right that needs no torch", right=NUMPY, honest=FULL),
+    attack("j-honest", "makes a known mistake", two_mistakes(CHAPTER)[0][1], right=NUMPY),
     attack("z-honest", "answers half, and prints", "print('hello')"),
 )
 # A cell that finds something can tell it, or else silence would prove nothing.
@@ -141,7 +141,7 @@ def test_the_corpus_is_large_and_says_what_each_attack_tries() -> None:
     names = [one.name for one in ATTACKS]
     assert len(names) >= 70 and len(set(names)) == len(names)
     assert all(len(one.tries) > 10 for one in ATTACKS)
-    assert set(RIGHT) < set(EVERY) and 0 < HONEST < FULL
+    assert set(RIGHT) < set(NUMPY) and 0 < HONEST < FULL
 
 
 @each

@@ -18,6 +18,7 @@ from autograder.generate import source_notebook, student_notebook
 
 CHAPTER = course.chapters()[0]
 RIGHT = ("binary_positions", "causal_mask")  # small answers, a point each
+TORCH = tuple(e.name for e in course.manifest(CHAPTER) if e.room == "with_torch")
 HONEST = float(sum(e.points for e in course.manifest(CHAPTER) if e.name in RIGHT))
 
 # Cells tell the test by an exception that a wall did not stand. The word is not in their source,
@@ -93,8 +94,11 @@ def notebook(
     made: dict[str, Any] = json.loads(text)
     for cell in made["cells"]:
         number = cell["metadata"]["nbgrader"]["grade_id"]
-        if number in {f"answer-{name}" for name in right}:
+        name = number.removeprefix("answer-")
+        if number != name and name in right:
             cell["source"] = solved[number]
+        elif number != name and name in TORCH:  # its stub imports torch, which takes a second
+            cell["source"] = f"def {name}(*tensors, **more):\n    raise NotImplementedError"
     cells = made["cells"]
     made["cells"] = [
         *(code(f"before-{i}", source) for i, source in enumerate(before)),

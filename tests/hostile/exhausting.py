@@ -57,7 +57,7 @@ breach("2.5 GB in segments that no process holds")
 DISK = """\
 import os
 written = 0
-for folder in ("/tmp", "/dev/shm", ".", "/var/tmp", "/run", "/worker"):
+for folder in ("/tmp", "/dev/shm", "/var/tmp", "/run", "/worker"):
     try:
         for number in range(64):
             with open(f"{folder}/{number}", "wb") as file:

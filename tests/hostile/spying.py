@@ -50,10 +50,10 @@ FILES = """\
 import glob, os, stat
 seen = []
 for root, folders, files in os.walk("/"):
-    if root.startswith(("/proc", "/sys", "/usr/share/doc", "/usr/lib", "/dev", "@PYTHON@")):
+    if root.startswith(("/proc", "/sys", "/usr", "/lib", "/dev", *@PYTHONS@)):
         folders[:] = []
         continue
-    seen += [os.path.join(root, f) for f in files if "canary" in f or f.endswith("gradebook.db")]
+    seen += [os.path.join(root, f) for f in files if "canary" in f or f == "gradebook.db"]
 for path in ("@COURSE@", "@HOME@", "@CLASS@", "@OUTSIDE@"):
     for name in ("canary.txt", "solutions", "autograder/checks", "gradebook.db", "submitted",
                  "../canary.txt", "class/canary.txt", ".canary"):
@@ -100,9 +100,9 @@ for number in range(3, 1024):
         continue
     if stat.S_ISDIR(mode) and not where.startswith(("/tmp", "/proc")):
         breach(f"folder {where}")
-    if stat.S_ISREG(mode) and not where.startswith(("/tmp", "/usr", "@PYTHON@", "/worker", "/dev")):
-        if not where.startswith("/proc"):
-            breach(f"file {where}")
+    own = ("/tmp", "/usr", "/worker", "/dev", "/proc", *@PYTHONS@)
+    if where.startswith("@COURSE@") or stat.S_ISREG(mode) and not where.startswith(own):
+        breach(f"file {where}")
     if stat.S_ISSOCK(mode):
         try:
             if socket.socket(fileno=os.dup(number)).getpeername() is not None:

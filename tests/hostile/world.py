@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from autograder import course
+from autograder import course, sandbox
 
 PARTS = ("autograder", "solutions", "book", "nbgrader_config.py", "_toc.yml", "_config.yml")
 PATIENCE = 600  # seconds for a whole batch, which never takes as long
@@ -52,7 +52,6 @@ class World:
 
     def known(self) -> dict[str, str]:
         """What the cells of an attack may name."""
-        python = os.path.realpath(sys.prefix)
         return {
             "@COURSE@": str(self.course),
             "@HOME@": str(self.home),
@@ -62,7 +61,7 @@ class World:
             "@MARK@": str(self.mark),
             "@WORD@": self.word,
             "@CANARY@": self.secret[:7],
-            "@PYTHON@": python,
+            "@PYTHONS@": repr(tuple(sandbox.pythons())),
             "@HOSTS@": repr(hosts()),
             "@PORT@": str(self.port),
             "@SOCKET@": self.socket,
