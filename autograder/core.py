@@ -62,7 +62,8 @@ def grade_cells(
     exercises = course.manifest(result.chapter)
     result.environment = environment(limits, walls)
     try:
-        with Session(cells, [e.name for e in exercises], limits, walls=walls) as session:
+        names = [e.name for e in exercises]
+        with Session(cells, names, limits, walls=walls, preload=True) as session:
             with contextlib.suppress(StudentError):  # told in its status, and by each check
                 session.load()
             result.exercises = grade_answers(

@@ -7,8 +7,9 @@ process. The limits are the kernel's (`worker.confine`).
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-import secrets
 import shutil
 import subprocess
 import sys
@@ -18,13 +19,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from . import seccomp
+
 HERE = Path(__file__).resolve().parent
-WORKER_FILES = ("answers.py", "runner.py", "wire.py", "worker.py")
-START = "import sys; sys.path.insert(0, {path!r}); from course_worker.worker import main; main()"
+WORKER_FILES = ("answers.py", "nursery.py", "runner.py", "wire.py", "worker.py")
+START = (
+    "import sys; sys.path.insert(0, {path!r}); "
+    "from course_worker.{module} import main; main({argument})"
+)
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/fonts", "/etc/alternatives")
 PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
 COURSE = HERE.parent
-UIDS = range(20_000, 60_000)  # as root, each sandbox runs as a user of its own, that nobody is
 
 
 class SandboxMissing(Exception):
@@ -53,47 +60,104 @@ class Limits:
         return asdict(self)
 
 
-def start(
-    limits: Limits, walls: bool, errors: Any = subprocess.DEVNULL
-) -> tuple[subprocess.Popen[bytes], dict[str, Any], Any]:
-    """Start a worker. Returns the process, the limits it must confine itself to, its scratch."""
-    told: dict[str, Any] = {**limits.as_dict(), "uid": None, "walls": walls}
-    scratch = None
-    if walls:
-        require()
-        if os.geteuid() == 0:
-            told["uid"] = secrets.choice(UIDS)
-        command = _bwrap(limits, told["uid"] is not None)
-        environment = {"PATH": os.environ.get("PATH", os.defpath)}  # bubblewrap's own can be read
-    else:
-        scratch = tempfile.TemporaryDirectory(prefix="answer-", ignore_cleanup_errors=True)
-        package = Path(scratch.name, ".worker", "course_worker")
-        package.mkdir(parents=True)
-        for name in WORKER_FILES:
-            shutil.copy(HERE / name, package / name)
-        command = [sys.executable, "-I", "-c", START.format(path=str(package.parent))]
-        environment = {**os.environ, **_variables(scratch.name)}
+class Process:
+    """A worker that was started: two pipes, and how it ends."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], errors: Any, scratch: Any = None) -> None:
+        assert popen.stdin is not None and popen.stdout is not None
+        self.pid, self.requests, self.replies = popen.pid, popen.stdin, popen.stdout
+        self._popen, self._errors, self._scratch = popen, errors, scratch
+
+    def wait(self) -> int:
+        """Its exit code, as a shell tells it."""
+        code = self._popen.wait()
+        return 128 - code if code < 0 else code
+
+    def end(self) -> None:
+        """End it with all that it started, and take its scratch directory away."""
+        kill_family(self.pid)
+        self._popen.wait()
+        close(self.requests, self.replies)
+        self._scratch.cleanup()
+
+    def errors(self) -> str:
+        """What the machinery complained of before any cell ran."""
+        self._errors.seek(0)
+        return str(self._errors.read().decode(errors="replace"))
+
+
+def start_without_walls(limits: Limits) -> Process:
+    """A worker as a process of this user's, in a directory that goes with it."""
+    scratch = tempfile.TemporaryDirectory(prefix="answer-", ignore_cleanup_errors=True)
+    package = Path(scratch.name, ".worker", "course_worker")
+    package.mkdir(parents=True)
+    for name in WORKER_FILES:
+        shutil.copy(HERE / name, package / name)
+    start = START.format(path=str(package.parent), module="worker", argument="")
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
     process = subprocess.Popen(
-        command,
+        [sys.executable, "-I", "-c", start, json.dumps(limits.as_dict())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
-        cwd=scratch.name if scratch else "/",
-        env=environment,
+        cwd=scratch.name,
+        env={**os.environ, **_variables(scratch.name)},
         start_new_session=True,
     )
-    return process, told, scratch
+    return Process(process, errors, scratch)
 
 
-def _bwrap(limits: Limits, as_root: bool) -> list[str]:
-    size = str(limits.scratch_bytes)
-    command = ["bwrap", "--die-with-parent", "--new-session", "--clearenv"]
+def start_warm(control: int, errors: Any) -> subprocess.Popen[bytes]:
+    """A sandbox with a warm process in it, which takes its orders from the socket `control`."""
+    require()
+    command = _bwrap(START.format(path="/worker", module="nursery", argument=control))
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        cwd="/",
+        env={"PATH": os.environ.get("PATH", os.defpath)},  # bubblewrap's own can be read
+        pass_fds=(control,),
+        start_new_session=True,
+    )
+
+
+def kill_family(pid: int, *, itself: bool = True) -> None:
+    """Kill a process and all below it, until none is left."""
+    for _ in range(100):
+        family = []
+        with contextlib.suppress(psutil.Error):
+            top = psutil.Process(pid)
+            family = [*([top] if itself else []), *top.children(recursive=True)]
+        living = 0
+        for process in reversed(family):
+            with contextlib.suppress(psutil.Error):
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    process.kill()
+                    living += 1
+        if not living:
+            return
+
+
+def close(*streams: Any) -> None:
+    """Close pipes, whatever still lies in them."""
+    for stream in streams:
+        with contextlib.suppress(OSError, ValueError):
+            stream.close()
+
+
+def _bwrap(start: str) -> list[str]:
+    size = str(Limits.scratch_bytes)
+    command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", "--clearenv"]
     command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     command += ["--unshare-cgroup-try"]
-    if as_root:  # the worker gives these up when it becomes its own user
-        command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    # A worker needs these to get a world of its own, and gives them up before it runs anything.
+    command += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN"]
+    if os.geteuid() == 0:
+        command += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
-        command += ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
+        command += ["--unshare-user", "--disable-userns"]
     for path in SYSTEM:
         if os.path.islink(path):
             command += ["--symlink", os.readlink(path), path]
@@ -117,7 +181,7 @@ def _bwrap(limits: Limits, as_root: bool) -> list[str]:
     command += ["--remount-ro", "/", "--chdir", "/tmp"]
     for name, value in _variables("/tmp").items():
         command += ["--setenv", name, value]
-    return [*command, sys.executable, "-I", "-c", START.format(path="/worker")]
+    return [*command, sys.executable, "-I", "-c", start]
 
 
 def _variables(home: str) -> dict[str, str]:
@@ -184,10 +248,14 @@ def problem() -> str | None:
         return "the sandbox needs Linux: run the grading in a Linux container or virtual machine"
     if shutil.which("bwrap") is None:
         return "bubblewrap is missing: sudo apt-get install bubblewrap"
-    command = _bwrap(Limits(), os.geteuid() == 0)
+    command = _bwrap("")
     probe = command[: command.index(sys.executable)] + ["/usr/bin/env", "true"]
     tried = subprocess.run(probe, capture_output=True, text=True, check=False)
     if tried.returncode == 0:
+        try:
+            seccomp.program()
+        except seccomp.FilterMissing as missing:
+            return str(missing)
         return None
     return (
         f"bubblewrap cannot make a sandbox here ({tried.stderr.strip()[:200]}): "

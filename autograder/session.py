@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import subprocess
-import tempfile
+import signal
 import threading
 import time
 from typing import Any
 
-import psutil
-
-from . import sandbox, usage
+from . import sandbox, usage, warm
 from .answers import StudentError
 from .assertions import NOT_WRITTEN
-from .sandbox import Limits, SandboxFault
+from .sandbox import Limits, Process, SandboxFault, SandboxMissing
 from .wire import ProtocolError, pack, read_frame, unpack
 from .worker import WAIT
 
@@ -41,13 +38,20 @@ class Session:
 
     `status` is one of graded, timeout, out of memory, crashed; `failed_cells` maps the number of a
     cell to what it raised, `grave_cells` are those that decided the status; `defined` lists which
-    of `names` exist after all cells ran.
+    of `names` exist after all cells ran. `preload` is for many sessions one after the other.
     """
 
     def __init__(
-        self, cells: list[str], names: list[str], limits: Limits, *, walls: bool = True
+        self,
+        cells: list[str],
+        names: list[str],
+        limits: Limits,
+        *,
+        walls: bool = True,
+        preload: bool = False,
     ) -> None:
         self.cells, self.names, self.limits, self.walls = cells, names, limits, walls
+        self._preload = preload
         self.status = GRADED
         self.failed_cells: dict[int, str] = {}
         self.grave_cells: set[int] = set()
@@ -57,7 +61,7 @@ class Session:
         self._exercise = ""
         self._starts = 0
         self._deadline = time.monotonic() + limits.wall_seconds
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | warm.Worker | None = None
 
     def __enter__(self) -> Session:
         return self
@@ -129,8 +133,9 @@ class Session:
                 self._end(end.status)
                 reason = end.reason
                 if running is None and self._starts == 1 and self.cells:
-                    self._errors.seek(0)
-                    raise SandboxFault(self._errors.read().decode(errors="replace")) from None
+                    raise SandboxFault(self._complaint) from None
+            except SandboxMissing:
+                raise
             except Exception:  # whatever a forged message trips over
                 self._end(CRASHED)
                 reason = "the process sent no proper reply"
@@ -172,15 +177,18 @@ class Session:
     def _start(self) -> None:
         self._stop()
         self._began = self._next_watch = time.monotonic()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
-        process, told, self._scratch = sandbox.start(self.limits, self.walls, self._errors)
+        if self.walls:
+            process: Process | warm.Worker = warm.start(self.limits, preload=self._preload)
+        else:
+            process = sandbox.start_without_walls(self.limits)
         self._process = process
         self._incoming: queue.Queue[Any] = queue.Queue(maxsize=4)
         self._outgoing: queue.Queue[bytes | None] = queue.Queue()
         threading.Thread(target=_read, args=(process, self._incoming), daemon=True).start()
         threading.Thread(target=_write, args=(process, self._outgoing), daemon=True).start()
         task = {"cells": self.cells, "names": self.names, "skip": sorted(self._skip)}
-        self._outgoing.put(pack({**task, "limits": told}))
+        seconds = {k: getattr(self.limits, k) for k in ("cell_seconds", "call_seconds")}
+        self._outgoing.put(pack({**task, **seconds}))
 
     def _receive(self, seconds: float) -> dict[str, Any]:
         assert self._process is not None
@@ -221,8 +229,7 @@ class Session:
     def _death(self) -> _Ended:
         assert self._process is not None
         code = self._process.wait()
-        number = -code if code < 0 else code - 128
-        if number in (24, 14):  # SIGXCPU, SIGALRM
+        if code - 128 in (signal.SIGXCPU, signal.SIGALRM):
             return _Ended(TIMEOUT, "the process used up its processor time")
         return _Ended(CRASHED, f"the process ended by itself (exit code {code})")
 
@@ -243,12 +250,11 @@ class Session:
             return
         process, self._process = self._process, None
         self._outgoing.put(None)
-        _kill(process)
+        process.end()
+        self._complaint = process.errors()
         with contextlib.suppress(queue.Empty):  # let the reader run out
             while True:
                 self._incoming.get_nowait()
-        if self._scratch is not None:
-            self._scratch.cleanup()
 
 
 def _strings(values: Any) -> tuple[str, ...]:
@@ -269,32 +275,17 @@ class _Ended(Exception):
         super().__init__(reason)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group; inside walls the end of their first process ends all others."""
-    victims = [process.pid]
-    with contextlib.suppress(psutil.Error):
-        victims += [c.pid for c in psutil.Process(process.pid).children(recursive=True)]
-    for pid in reversed(victims):
-        with contextlib.suppress(psutil.Error):
-            psutil.Process(pid).kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout):
-        with contextlib.suppress(OSError, ValueError):
-            if stream:
-                stream.close()
-
-
-def _read(process: subprocess.Popen[bytes], incoming: queue.Queue[Any]) -> None:
+def _read(process: Process | warm.Worker, incoming: queue.Queue[Any]) -> None:
     try:
-        while (frame := read_frame(process.stdout)) is not None:  # type: ignore[arg-type]
+        while (frame := read_frame(process.replies)) is not None:
             incoming.put(frame)
         incoming.put(None)
     except (ProtocolError, ValueError, OSError) as error:
         incoming.put(error if isinstance(error, ProtocolError) else None)
 
 
-def _write(process: subprocess.Popen[bytes], outgoing: queue.Queue[bytes | None]) -> None:
+def _write(process: Process | warm.Worker, outgoing: queue.Queue[bytes | None]) -> None:
     with contextlib.suppress(OSError, ValueError):
         while (frame := outgoing.get()) is not None:
-            process.stdin.write(frame)  # type: ignore[union-attr]
-            process.stdin.flush()  # type: ignore[union-attr]
+            process.requests.write(frame)
+            process.requests.flush()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from .answers import Answers
+from .answers import Answers, StudentError
 from .sandbox import COURSE, Limits, SandboxMissing, pythons
 from .session import Session
+from .wire import MAX_BLOBS
 
 PROBE = """
-import os, socket, time
+import ctypes, os, socket, time
 
 def network(port):
     try:
@@ -56,8 +58,29 @@ def processes(many):
     finally:
         for child in children:
             os.kill(child, 9)
+
+def output(size):
+    written = 0
+    try:
+        for number in range(1000):
+            with open(f"/tmp/wall-test-{number}", "wb") as file:
+                written += file.write(bytes(1 << 20))
+            if written > size:
+                return True
+    except OSError:
+        return False
+
+def reply(size):
+    return "x" * size
+
+def calls():
+    libc = ctypes.CDLL(None)
+    tried = {"unshare": libc.unshare(0x10000000), "memfd_create": libc.memfd_create(b"x", 0),
+             "shmget": libc.shmget(0, 4096, 0o1600), "ptrace": libc.ptrace(0, 0, 0, 0),
+             "vsock": libc.socket(40, 1, 0)}
+    return [name for name, result in tried.items() if result != -1]
 """
-NAMES = ["network", "files", "writing", "memory", "processes"]
+NAMES = ["network", "files", "writing", "memory", "processes", "output", "calls", "reply"]
 
 
 def _hidden() -> list[str]:
@@ -71,7 +94,7 @@ def _hidden() -> list[str]:
 
 def check() -> Iterator[str]:
     """One line a wall. Raises SandboxMissing, naming it, when one does not stand."""
-    limits = replace(Limits(), memory_bytes=512 << 20)
+    limits = replace(Limits(), memory_bytes=512 << 20, scratch_bytes=16 << 20)
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         Session([PROBE], NAMES, limits) as inside,
@@ -83,8 +106,19 @@ def check() -> Iterator[str]:
             "writing: only the scratch directory": probe.writing(["/", "/usr", "/dev", "/worker"]),
             "memory: no more than allowed": probe.memory(2 << 30),
             "processes: no more than allowed": probe.processes(limits.processes + 8),
+            "output: no more than allowed": probe.output(limits.scratch_bytes),
+            "replies: no longer than allowed": _long_reply(probe),
+            "system calls: none that an answer does not need": probe.calls(),
         }
     for wall, leak in leaks.items():
         if leak:
             raise SandboxMissing(f"the sandbox leaks here ({wall}: {leak})")
         yield f"sandbox, {wall}: ok"
+
+
+def _long_reply(probe: Answers) -> bool:
+    """Whether more may be answered than a message may hold."""
+    with contextlib.suppress(StudentError):
+        probe.reply(MAX_BLOBS + 1)
+        return True
+    return False

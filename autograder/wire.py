@@ -12,7 +12,7 @@ import json
 import math
 import struct
 import sys
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def unpack(frame: bytes) -> Any:
         raise ProtocolError(f"malformed message ({type(error).__name__})") from None
 
 
-def read_frame(stream: BinaryIO) -> bytes | None:
+def read_frame(stream: IO[bytes]) -> bytes | None:
     """The next frame, or None at the end of the stream."""
     head = _read(stream, 8)
     if head is None:
@@ -81,7 +81,7 @@ class _Blobs:
         return self._view[start : start + length]
 
 
-def _read(stream: BinaryIO, size: int) -> bytes | None:
+def _read(stream: IO[bytes], size: int) -> bytes | None:
     parts = []
     while size:
         part = stream.read(min(size, 1 << 20))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.machinery
+import json
 import os
 import shutil
 import signal
@@ -28,21 +29,29 @@ class TimeUp(BaseException):
 
 
 def main() -> None:
-    replies = os.fdopen(os.dup(1), "wb", buffering=0)
-    requests = os.fdopen(os.dup(0), "rb")
+    """A process of its own: requests come to its input, replies leave by its output."""
+    requests, replies = os.dup(0), os.dup(1)
+    os.dup2(2, 1)
+    confine(json.loads(sys.argv[1]))
+    bring_fonts()
+    serve(requests, replies)
+
+
+def serve(requests_from: int, replies_to: int, shell: Any = None) -> None:
+    """Run the cells of the first message, then answer requests until there are no more."""
+    replies = os.fdopen(replies_to, "wb", buffering=0)
+    requests = os.fdopen(requests_from, "rb")
     quiet = os.open(os.devnull, os.O_RDWR)
     os.dup2(quiet, 0)
-    os.dup2(2, 1)
     frame = read_frame(requests)
     if frame is None:
         return
     task = unpack(frame)
-    confine(task["limits"])
-    _bring_fonts()
     _hand_over_the_course_name()
-    shell = _shell()
+    shell = shell or make_shell()
     for descriptor in (1, 2):  # until here a fault is the machinery's, and may be heard
         os.dup2(quiet, descriptor)
+    os.close(quiet)
 
     def send(message: Any) -> None:
         replies.write(pack(message))
@@ -51,14 +60,14 @@ def main() -> None:
         if number in task["skip"]:
             continue
         send({"cell": number})
-        failure = _run_cell(shell, source, task["limits"]["cell_seconds"])
+        failure = _run_cell(shell, source, task["cell_seconds"])
         if failure is not None:
             send({"failed": number, "error": failure})
     send({"ready": sorted(n for n in task["names"] if n in shell.user_ns)})
 
     runner = NamespaceRunner(shell.user_ns)
     while (frame := read_frame(requests)) is not None:
-        reply = _answer(runner, unpack(frame), task["limits"]["call_seconds"])
+        reply = _answer(runner, unpack(frame), task["call_seconds"])
         try:
             packed = pack(reply)
         except (ValueError, MemoryError) as problem:
@@ -118,9 +127,10 @@ def confine(limits: dict[str, Any]) -> None:
         os.nice(5)  # the grader itself goes first
     for name, value in wanted.items():
         number = getattr(resource, name, None)
+        hard = value + 1 if name == "RLIMIT_CPU" else value  # or else no signal tells which it was
         if number is not None:
             with contextlib.suppress(ValueError, OSError):
-                resource.setrlimit(number, (value, value))
+                resource.setrlimit(number, (value, hard))
 
 
 @contextlib.contextmanager
@@ -164,7 +174,7 @@ def _queued() -> float:
         return 0.0
 
 
-def _shell() -> Any:
+def make_shell() -> Any:
     """IPython without a kernel: magics, `!` lines, `display` and top-level await all work."""
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
@@ -188,7 +198,7 @@ def _shell() -> Any:
     return shell
 
 
-def _bring_fonts() -> None:
+def bring_fonts() -> None:
     """Put the ready list of fonts where matplotlib looks for it."""
     source, target = "/worker/matplotlib", os.environ.get("MPLCONFIGDIR", "")
     if os.path.isdir(source) and target:

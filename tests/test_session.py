@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
-from autograder import sandbox, walls
+from autograder import sandbox, walls, warm
 from autograder.answers import Answers, StudentError
 from autograder.notebooks import cells_in
 from autograder.sandbox import Limits
@@ -210,6 +210,89 @@ def h(x):
         assert len(ask(session, "h", 0)) <= 3  # its own processes alone
 
 
+def test_a_submission_inherits_its_two_pipes_and_nothing_else() -> None:
+    look = """
+import os
+def f(x):
+    found = {n: os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")
+             if os.path.lexists(f"/proc/self/fd/{n}")}
+    return [to.split(":")[0] for n, to in sorted(found.items(), key=lambda p: int(p[0]))]
+def g(x):
+    return [os.getuid(), os.getpid()], open("/proc/self/status").read()
+"""
+    with submitted(look) as session:
+        assert ask(session, "f", 0) == ["/dev/null"] * 3 + ["pipe"] * 2
+        (uid, pid), status = ask(session, "g", 0)
+        assert uid != 0 and pid == 2
+        rights = [line.split()[1] for line in status.splitlines() if line.startswith("Cap")]
+        assert {int(r, 16) for r in rights[:3]} == {0}
+        assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status
+
+
+REFUSED = {
+    "a user namespace": "libc.unshare(0x10000000)",
+    "memory that belongs to no process": "libc.memfd_create(b'x', 0)",
+    "System V shared memory": "libc.shmget(0, 1 << 20, 0o1600)",
+    "a vsock socket": "libc.socket(40, 1, 0)",
+    "a netlink socket": "libc.socket(16, 3, 0)",
+    "tracing": "libc.ptrace(16, 1, 0, 0)",
+    "mounting": "libc.mount(b'none', b'/tmp', b'tmpfs', 0, None)",
+    "an io_uring": "libc.syscall(425, 8, ctypes.create_string_buffer(120))",
+    "a keyring": "libc.syscall(250, 0, -3, 1)",
+    "a namespace by clone": "libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0)",
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_system_call_that_no_answer_needs_is_refused(what: str) -> None:
+    code = f"import ctypes\nlibc = ctypes.CDLL(None)\ndef f(x):\n    return {REFUSED[what]}"
+    with submitted(code) as session:
+        assert ask(session, "f", 0) == -1
+
+
+def test_a_sandbox_is_kept_for_the_next_submission_which_sees_nothing_of_the_last() -> None:
+    leave = """
+import os, socket, subprocess
+open("/tmp/mark", "w").write("x"); open("/dev/shm/mark", "w").write("x")
+subprocess.Popen(["sleep", "100"], start_new_session=True)
+import numpy; numpy.pi = 3
+def f(x):
+    return os.getuid()
+"""
+    look = """
+import os, numpy
+def f(x):
+    left = [n for n in os.listdir("/tmp") if n != ".ipython"] + os.listdir("/dev/shm")
+    return left, numpy.pi, os.getuid()
+def g(x):
+    return numpy.random.random(3)
+def h(x):
+    return [p for p in os.listdir("/proc") if p.isdigit()]
+"""
+    drawn = []
+    with submitted(leave) as session:
+        before = ask(session, "f", 0)
+        kept = session._process._home.pid  # type: ignore[union-attr]
+    for _ in range(2):
+        with submitted(look) as session:
+            assert ask(session, "h", 0) == ["1", "2"]
+            assert session._process._home.pid == kept  # type: ignore[union-attr]
+            left, pi, uid = ask(session, "f", 0)
+            assert (left, pi) == ([], np.pi) and (uid != before or os.geteuid() != 0)
+            drawn.append(list(ask(session, "g", 0)))
+    assert drawn[0] != drawn[1]
+
+
+def test_a_sandbox_that_died_is_replaced() -> None:
+    code = "def f(x):\n    return 1"
+    with submitted(code) as session:
+        assert ask(session, "f", 0) == 1
+        psutil.Process(session._process._home.pid).kill()  # type: ignore[union-attr]
+        assert ask(session, "f", 0) == 1 or session.status == "crashed"
+    with submitted(code) as session:
+        assert ask(session, "f", 0) == 1 and session.status == "graded"
+
+
 def test_no_process_of_a_submission_outlives_it() -> None:
     mark = f"sleeper-{os.getpid()}"
     shell = f"['/bin/bash', '-c', 'exec -a {mark} sleep 100']"
@@ -246,6 +329,14 @@ def g(x):
         assert ask(session, "g", 7) == 7
 
 
+TO_ALL = """
+def to_all(frame):
+    for descriptor in range(3, 32):
+        try:
+            os.write(descriptor, frame)
+        except OSError:
+            pass
+"""
 FORGED = [
     '{"dict": [["value", 1], ["error", 5]]}',
     '{"dict": [["error", {"list": ["E"]}], ["text", 7]]}',
@@ -260,9 +351,10 @@ FORGED = [
 def test_a_forged_reply_is_that_exercises_loss_and_no_fault_of_the_grader(header: str) -> None:
     forge = f"""
 import os, struct
+{TO_ALL}
 def f(x):
     header = {header!r}.encode()
-    os.write(3, struct.pack(">II", len(header), 0) + header)
+    to_all(struct.pack(">II", len(header), 0) + header)
     os._exit(0)
 def g(x):
     return x
@@ -279,7 +371,7 @@ def g(x):
 def test_a_forged_message_about_cells_is_no_fault_of_the_grader(message: str) -> None:
     header = f'{{"dict": [{message}]}}'
     forge = f"import os, struct\nh = {header!r}.encode()\n"
-    forge += "os.write(3, struct.pack('>II', len(h), 0) + h)"
+    forge += TO_ALL + "to_all(struct.pack('>II', len(h), 0) + h)"
     with submitted(forge, "def f(x):\n    return x") as session:
         assert ask(session, "f", 1) == 1
         assert session.status == "crashed" and session.notes()
@@ -318,7 +410,7 @@ def test_inputs_are_copies_and_a_change_in_place_can_be_seen() -> None:
 
 def test_the_walls_test_themselves() -> None:
     lines = list(walls.check())
-    assert len(lines) == 5 and all(line.endswith(": ok") for line in lines)
+    assert len(lines) == 8 and all(line.endswith(": ok") for line in lines)
 
 
 def test_the_walls_stand_where_the_course_lies_in_a_home_folder(
@@ -336,15 +428,20 @@ def test_the_walls_stand_where_the_course_lies_in_a_home_folder(
         monkeypatch.setattr(module, "pythons", lambda: [*whole, str(environment)])
     monkeypatch.setattr(Path, "home", lambda: home)
     assert str(home / ".profile") in walls._hidden()
-    assert len(list(walls.check())) == 5
+    assert len(list(walls.check())) == 8
 
 
 def test_walls_that_leak_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = sandbox._bwrap
+    warm.close_all()  # the next one is made without that wall
+    course = str(sandbox.COURSE)
 
-    def with_network(*options: object) -> list[str]:
-        return [part for part in whole(*options) if part != "--unshare-net"]
+    def with_the_course(start: str) -> list[str]:
+        command = whole(start)
+        at = command.index("--proc")
+        return [*command[:at], "--ro-bind", course, course, *command[at:]]
 
-    monkeypatch.setattr(sandbox, "_bwrap", with_network)
-    with pytest.raises(sandbox.SandboxMissing, match="network"):
+    monkeypatch.setattr(sandbox, "_bwrap", with_the_course)
+    with pytest.raises(sandbox.SandboxMissing, match="files"):
         list(walls.check())
+    warm.close_all()
