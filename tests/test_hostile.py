@@ -33,7 +33,7 @@ FULL = float(sum(e.points for e in course.manifest(CHAPTER) if e.name in NUMPY))
 PAGE = set("html head meta title style body h1 p b code table tr td span div br pre".split())
 MATES = (
     Attack("a-honest", "answers all right that needs no torch", right=NUMPY, honest=FULL),
-    attack("j-honest", "makes a known mistake", two_mistakes(CHAPTER)[0][1], right=NUMPY),
+    attack("j-honest", "makes a known mistake", two_mistakes(CHAPTER)[1][1], right=NUMPY),
     attack("z-honest", "answers half, and prints", "print('hello')"),
 )
 # A cell that finds something can tell it, or else silence would prove nothing.

@@ -131,10 +131,10 @@ while True:
 """
 CALL = """\
 import numpy as np
-def self_attention(*a, **k): return np.zeros(100 << 17)
-def permutation_gap(*a, **k): return "x" * (100 << 20)
-def failed_requirements(*a, **k): return {str(n) for n in range(10**6)}
-def positions_from_causal_average(w): return list(range(3 * 10**6))
+def self_attention(*a, **k): return np.zeros(100 << 17)  # 100 MiB
+def permutation_gap(*a, **k): return "x" * (20 << 20)
+def failed_requirements(*a, **k): return {str(n) for n in range(10**5)}
+def positions_from_causal_average(w): return list(range(3 * 10**5))
 """
 
 ATTACKS: list[Attack] = [
@@ -154,7 +154,7 @@ ATTACKS: list[Attack] = [
     attack("inodes", "makes empty files for ever", INODES, status="graded|timeout"),
     attack("deep-folders", "nests folders deeper than a path is long", DEEP_FOLDERS),
     attack("output", "writes gigabytes to every stream and into a message", OUTPUT,
-           status="graded|timeout|out of memory"),
+           least=0.0, status="graded|timeout|out of memory"),
     attack("open-files", "opens files until there is no number left", DESCRIPTORS,
            status="graded|timeout|crashed"),
     attack("zip-bomb", "unpacks without end", ZIP, status="out of memory|timeout"),

@@ -141,8 +141,10 @@ STRICT = "nbgrader checks a notebook's form before it grades it"
 LINKED = "links are moved away before nbgrader follows them"
 NO_MODE = "nbgrader copies the folder first, and copies no file that it may not read"
 DUPLICATES = b'{"cells": [], "cells": 5, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
-OLD = notebook(nbformat=3, nbformat_minor=0, worksheets=[{"cells": [{"cell_type": "code",
-               "input": "x = 1", "language": "python", "outputs": []}]}])  # fmt: skip
+OLD = json.dumps({
+    "nbformat": 3, "nbformat_minor": 0, "metadata": {},
+    "worksheets": [{"cells": [{"cell_type": "code", "input": "x = 1", "outputs": []}]}],
+}).encode()  # fmt: skip
 
 ATTACKS: list[Attack] = [
     unreadable("empty-file", "hands in no byte", b""),

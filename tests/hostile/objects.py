@@ -150,7 +150,8 @@ shell.user_ns = Every(shell.user_ns)
 """
 
 ATTACKS: list[Attack] = [
-    attack("odd-arrays", "returns arrays of every odd kind, and odd numbers", ARRAYS),
+    attack("odd-arrays", "returns arrays of every odd kind, and odd numbers", ARRAYS,
+           status="graded|out of memory"),
     attack("odd-tensors", "returns tensors of every odd kind", TENSORS,
            status="graded|crashed"),
     attack("lazy-objects", "returns what never ends, raises when shown, or contains itself", LAZY,
