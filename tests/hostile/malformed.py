@@ -137,9 +137,6 @@ def odd_outputs(made: dict[str, Any]) -> None:
         cell["outputs"], cell["execution_count"] = odd, "five"
 
 
-STRICT = "nbgrader checks a notebook's form before it grades it"
-LINKED = "links are moved away before nbgrader follows them"
-NO_MODE = "nbgrader copies the folder first, and copies no file that it may not read"
 DUPLICATES = b'{"cells": [], "cells": 5, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
 OLD = json.dumps({
     "nbformat": 3, "nbformat_minor": 0, "metadata": {},
@@ -168,25 +165,19 @@ ATTACKS: list[Attack] = [
     unreadable("old-format", "hands in a notebook of format 3", OLD),
     unreadable("too-large", "hands in 21 MiB", notebook(x="x" * (21 << 20))),
     unreadable("sparse", "hands in a terabyte of nothing", make=sparse),
-    unreadable("fifo", "hands in a pipe on which a reader waits", make=fifo,
-               not_in_nbgrader=LINKED),
-    unreadable("device", "hands in a link to a device", make=link_to("/dev/zero"),
-               not_in_nbgrader=LINKED),
-    unreadable("link", "hands in a link to a file of the grader's", make=link_to_canary,
-               not_in_nbgrader=LINKED),
+    unreadable("fifo", "hands in a pipe on which a reader waits", make=fifo),
+    unreadable("device", "hands in a link to a device", make=link_to("/dev/zero")),
+    unreadable("link", "hands in a link to a file of the grader's", make=link_to_canary),
     unreadable("link-to-memory", "hands in a link to the grader's own memory",
-               make=link_to("/proc/self/environ"), not_in_nbgrader=LINKED),
-    unreadable("linked-chapter", "links its folder to another student's", make=linked_chapter,
-               not_in_nbgrader=LINKED),
-    unreadable("linked-student", "is a link to another student's folder", make=linked_student,
-               not_in_nbgrader=LINKED),
-    unreadable("link-to-itself", "hands in a link to itself", make=a_loop, not_in_nbgrader=LINKED),
+               make=link_to("/proc/self/environ")),
+    unreadable("linked-chapter", "links its folder to another student's", make=linked_chapter),
+    unreadable("linked-student", "is a link to another student's folder", make=linked_student),
+    unreadable("link-to-itself", "hands in a link to itself", make=a_loop),
     unreadable("hard-link", "hands in another name of a file of the grader's", make=hard_link),
     unreadable("a-folder", "hands in a folder of the notebook's name", make=a_folder),
-    unreadable("unreadable", "hands in a file that may not be read", make=unreadable_mode,
-               not_in_nbgrader=NO_MODE),
+    unreadable("unreadable", "hands in a file that may not be read", make=unreadable_mode),
     Attack("new-format", "claims a format of the future",
-           edit=lambda n: n.update(nbformat=99, nbformat_minor=99), not_in_nbgrader=STRICT),
+           edit=lambda n: n.update(nbformat=99, nbformat_minor=99)),
     Attack("many-cells", "hands in a hundred thousand cells", edit=many_cells),
     Attack("large", "hands in 19 MiB", edit=large),
     Attack("nul-bytes", "has cells with NUL bytes", edit=nul_bytes),
@@ -194,6 +185,6 @@ ATTACKS: list[Attack] = [
     Attack("odd-numbers", "has NaN, infinity and numbers of thousands of digits", edit=numbers),
     Attack("same-ids", "has cells of one and the same id", edit=same_ids),
     Attack("no-ids", "has cells without ids", edit=no_ids),
-    Attack("odd-types", "has the wrong type everywhere", edit=odd_types, not_in_nbgrader=STRICT),
-    Attack("odd-outputs", "has outputs that are none", edit=odd_outputs, not_in_nbgrader=STRICT),
+    Attack("odd-types", "has the wrong type everywhere", edit=odd_types),
+    Attack("odd-outputs", "has outputs that are none", edit=odd_outputs),
 ]  # fmt: skip

@@ -46,13 +46,12 @@ def other_names(folder: Path) -> None:
     (folder / f"{CHAPTER} (1).ipynb").write_text("{}")
 
 
-WEIRD = "nbgrader reads its folders by a pattern, and takes names of one line of text alone"
 ATTACKS: list[Attack] = [
     *(unreadable(f"name-{what}", f"is a student whose name {what.replace('-', ' ')}",
-                 b"{ this is no notebook", student=name, not_in_nbgrader=WEIRD)
+                 b"{ this is no notebook", student=name)
       for what, name in NAMES.items()),
     Attack("name-in-a-page", "is a student whose name is markup, on a page of feedback",
-           student="<b onclick=alert(1)>&amp;x"),
+           student="<b onclick=alert(1)>&amp;x", least=0.0),
     Attack("other-names", "hands in files of odd names, and no notebook", make=other_names,
            honest=0.0, status="missing"),
 ]  # fmt: skip
