@@ -6,7 +6,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help course book serve grade assignment test lint format clean FORCE
+.PHONY: help course book serve grade assignment test lint format bench-grading bench-scale clean FORCE
 
 PYTHON ?=
 PORT ?= 8000
@@ -42,7 +42,7 @@ INPUTS := tools/inputs.sh
 help:
 	@echo 'Positional Encoding from Scratch'
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-18s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-18s %s\n", $$1, $$2 }'
 	@echo
 	@echo '  make book COURSE_SOLUTIONS=hide    the book without solutions, for a graded class'
 	@echo '  make serve PORT=8080               on another port'
@@ -76,15 +76,23 @@ grade: $(CLASS_MADE)/graded ## grade class/submitted; the sample class where not
 	@echo 'grade table: $(TABLE)'
 
 # The tests read the book with its solutions, whatever is built beside it.
-test: .need-sandbox lint .need-browser ## lint, types and every test
+test: .need-sandbox lint .need-browser .need-database ## lint, types and every test
 	@$(MAKE) --no-print-directory book COURSE_SOLUTIONS=
 	$(RUN) -m pytest -q --doctest-modules solutions autograder
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+bench-scale: .need-sandbox .venv/.made ## grade N=10000 small submissions, and tell rate and memory
+	@$(RUN) tools/bench_scale.py $(or $(N),10000) $(if $(JOBS),--jobs $(JOBS))
 
 lint: .venv/.made-dev ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# N submissions; STOCK of them through stock nbgrader too, which takes several seconds for each.
+bench-grading: .venv/.made .need-sandbox ## grading beside stock nbgrader: rates, ratio, where the time goes
+	@$(RUN) tools/bench_grading.py --chapter $(or $(CHAPTER),rope) $(if $(N),--submissions $(N)) \
+	    $(if $(STOCK),--stock $(STOCK)) $(if $(JOBS),--jobs $(JOBS))
 
 format: .venv/.made-dev ## let ruff repair and format
 	$(BIN)/ruff check --fix .
@@ -107,7 +115,7 @@ clean: ## remove what was made; students' work and .venv stay
 
 # ---- the environment ----
 
-.PHONY: .need-folder .need-sandbox .need-browser
+.PHONY: .need-folder .need-sandbox .need-browser .need-database
 .need-folder:
 	@tools/need.sh folder
 
@@ -116,6 +124,9 @@ clean: ## remove what was made; students' work and .venv stay
 
 .need-browser: .venv/.made-dev
 	@tools/need.sh browser $(RUN)
+
+.need-database:
+	@tools/need.sh database
 
 .venv/.made: requirements.txt | .need-folder
 	@$(RUN) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

@@ -31,6 +31,12 @@ c.CourseDirectory.course_id = "positional-encoding"
 c.CourseDirectory.root = str(CLASS)
 c.CourseDirectory.db_url = f"sqlite:///{CLASS / 'gradebook.db'}"
 
+# What is handed in may be anything: this opens what nbgrader would stop at, takes the course's own
+# cells from the released notebook, and leaves the rest to the status that the submission gets.
+c.Autograde.exporter_class = "autograder.nbgrader_plugin.AnyNotebook"
+c.Autograde.sanitize_preprocessors = []
+c.Autograde.pre_convert_hook = "autograder.quarantine.before_nbgrader"
+
 # Grades of students never lie where git would see them.
 c.ExportPlugin.to = str(CLASS / "export.csv")
 
@@ -47,7 +53,10 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 
-# A grade cell that a student deleted comes back, so that its exercise is graded all the same.
-c.OverwriteCells.add_missing_cells = True
+# Late submissions. `nbgrader db assignment add CHAPTER --duedate="2027-03-01 18:00 UTC"` sets the
+# date (say it in UTC: nbgrader reads the offset +0200 as 200 seconds), timestamp.txt beside a
+# submission says when it came, and a plugin says what lateness costs, through both front doors:
+# c.AssignLatePenalties.plugin_class = "my_plugins.AnEighthAnHour"
+# c.LateSubmissionPlugin.penalty_method = "zero"  # nbgrader's own plugin; without it, no penalty
 
 c.ClearSolutions.code_stub = {"python": "# Your code here\nraise NotImplementedError"}

@@ -15,7 +15,18 @@ from . import commands
 from .course import CourseError
 from .sandbox import SandboxMissing
 
-NAMES = ("doctor", "check", "generate", "release", "sample-class", "grade", "selftest")
+NAMES = (
+    "doctor",
+    "check",
+    "generate",
+    "release",
+    "sample-class",
+    "collect",
+    "grade",
+    "report",
+    "export",
+    "selftest",
+)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import platform
 import secrets
 import time
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from . import course
+from . import course, identity
 from .answers import StudentError
-from .notebooks import Malformed, cells_of, read_bytes
+from .notebooks import Malformed, cells_of
 from .results import GRADER_ERROR, ExerciseResult, SubmissionResult
 from .running import grade_answers
-from .sandbox import Limits
+from .sandbox import Limits, SandboxMissing
 from .session import Session
 from .standard import Live
 
@@ -29,38 +25,51 @@ def fresh_seed() -> int:
     return secrets.randbelow(2**32)
 
 
-def grade_file(
-    student: str, chapter: str, file: Path, *, seed: int, limits: Limits, walls: bool
+def grade_bytes(
+    student: str,
+    chapter: str,
+    content: bytes,
+    *,
+    python: bool = False,
+    seed: int,
+    limits: Limits,
+    walls: bool,
 ) -> SubmissionResult:
-    """Grade a file that was handed in. Whatever it is, the result has a status and a score."""
+    """Grade what was handed in, byte for byte; `python` says that it is a .py file.
+
+    Whatever it is, the result has a status and a score. Raises SandboxMissing where walls are asked
+    for and there are none.
+    """
     result = SubmissionResult(student, chapter, GRADER_ERROR, [], seed=seed)
+    result.sha256 = hashlib.sha256(content).hexdigest()
     try:
-        for folder in (file.parent, file.parent.parent):
-            if folder.is_symlink():
-                raise Malformed(f"{folder.name} is a link to another folder")
-        content = read_bytes(file)
-        result.fingerprint = fingerprint(content, chapter)
-        cells = cells_of(content, python=file.suffix == ".py")
-    except FileNotFoundError:
-        others = sorted(p.name for p in file.parent.glob("*") if p.is_file())
-        instead = f"; there is {', '.join(others[:5])}" if others else ""
-        result.status, result.note = MISSING, f"{file.name} was not handed in{instead}"
-        result.exercises = nothing(chapter)
-        return result
-    except (Malformed, OSError) as error:
-        result.status, result.note = MALFORMED, str(error)
-        result.exercises = nothing(chapter)
-        return result
+        cells = cells_of(content, python=python)
+    except Malformed as error:
+        return without_running(result, MALFORMED, str(error))
     return grade_cells(result, cells, limits=limits, walls=walls)
+
+
+def without_running(result: SubmissionResult, status: str, note: str) -> SubmissionResult:
+    """The result of a submission of which nothing can be run: no points, or unknown ones."""
+    points = None if status == GRADER_ERROR else 0.0
+    lost = GRADER_ERROR if status == GRADER_ERROR else "missing"
+    exercises = course.manifest(result.chapter)
+    result.status, result.note = status, note
+    result.exercises = [ExerciseResult(e.id, points, e.points, lost) for e in exercises]
+    return result
 
 
 def grade_cells(
     result: SubmissionResult, cells: list[str], *, limits: Limits, walls: bool
 ) -> SubmissionResult:
-    """Fill a result by running the cells in a sandbox and the checks outside it."""
+    """Fill a result by running the cells in a sandbox and the checks outside it.
+
+    Raises SandboxMissing where walls are asked for and there are none, or do not hold.
+    """
     started = time.monotonic()
     exercises = course.manifest(result.chapter)
     result.environment = environment(limits, walls)
+    result.environment["course"] = identity.of_chapter(result.chapter)
     try:
         names = [e.name for e in exercises]
         with Session(cells, names, limits, walls=walls, preload=True) as session:
@@ -80,38 +89,19 @@ def grade_cells(
             result.status = GRADER_ERROR
             broken = [c.name for e in result.exercises for c in e.checks if c.fault]
             result.note = f"these checks failed themselves: {', '.join(broken)}"
+    except SandboxMissing:  # of this machine, so of every submission
+        raise
     except Exception as error:  # a fault of ours is told as ours, and stops nobody else's grading
-        result.status, result.note = GRADER_ERROR, f"{type(error).__name__}: {error}"
-        result.exercises = [ExerciseResult(e.id, None, e.points, GRADER_ERROR) for e in exercises]
+        without_running(result, GRADER_ERROR, f"{type(error).__name__}: {error}")
     result.seconds = round(time.monotonic() - started, 2)
     return result
 
 
-def nothing(chapter: str) -> list[ExerciseResult]:
-    """The exercises of a chapter of which nothing was handed in."""
-    return [ExerciseResult(e.id, 0.0, e.points, "missing") for e in course.manifest(chapter)]
-
-
-def fingerprint(content: bytes, chapter: str) -> str:
-    """Tells a submission graded by these checks from any other."""
-    digest = hashlib.sha256(content)
-    folder = Path(__file__).resolve().parent
-    files = [
-        *folder.glob("*.py"),
-        *(folder / room / f"{chapter}.py" for room in ("checks", "misconceptions")),
-    ]
-    files += [course.ROOT / "solutions" / room / f"{chapter}.py" for room in course.ROOMS]
-    for file in sorted(files):
-        if file.exists():
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
 def environment(limits: Limits, walls: bool) -> dict[str, Any]:
     """What a replay needs to know beside the seed."""
-    return {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "sandbox": "bubblewrap" if walls else "none",
-        "limits": limits.as_dict(),
-    }
+    return {**identity.versions(), **conditions(limits, walls)}
+
+
+def conditions(limits: Limits, walls: bool) -> dict[str, Any]:
+    """How a submission is run, as the person who grades has chosen it."""
+    return {"sandbox": "bubblewrap" if walls else "none", "limits": limits.as_dict()}

@@ -1,25 +1,50 @@
 """nbgrader's own `autograde`, with our grading in the place of its kernel.
 
-Configured as a preprocessor in `nbgrader_config.py`: the notebook's code runs in the sandbox, the
-checks outside, and each grade cell gets the messages and exactly one number, which nbgrader reads.
+Configured in `nbgrader_config.py`. nbgrader converts a submission twice: first `AnyNotebook` opens
+whatever was handed in and restores the course's own cells, then `GradeInSandbox` runs the code in
+the sandbox and the checks outside, and gives each grade cell the one number that nbgrader reads.
 """
 
 from __future__ import annotations
 
-import html
-from functools import cache
+import os
+from pathlib import Path
 from typing import Any
 
+from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
-from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Dict, Integer
 
-from . import core, course, report, sandbox
-from .generate import student_notebook
-from .notebooks import cells_in
-from .results import GRADER_ERROR, SubmissionResult
+from . import autograded, core, course, sandbox, seeds, submissions
+from .notebooks import Malformed, read_bytes
+from .results import GRADER_ERROR
 from .sandbox import Limits
+
+HANDED_IN = "handed_in"
+
+
+class AnyNotebook(NotebookExporter):
+    """Opens what nbformat refuses: whatever a student handed in becomes a notebook of the course.
+
+    It never follows a link, and takes nothing from the submission but the text of its cells.
+    """
+
+    def from_filename(
+        self, filename: str, resources: dict[str, Any] | None = None, **more: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        assert resources is not None and self.parent is not None
+        about, directory = resources["nbgrader"], self.parent.coursedir
+        place = directory.format_path(
+            directory.submitted_directory, about["student"], about["assignment"]
+        )
+        about[HANDED_IN] = Path(place, os.path.basename(filename))
+        if os.path.abspath(filename) != os.path.abspath(about[HANDED_IN]):
+            return super().from_filename(filename, resources, **more)  # the second time
+        path, name = os.path.split(filename)
+        resources["metadata"] = {"path": path, "name": name.removesuffix(".ipynb")}
+        notebook = autograded.restored(_content(Path(filename)), about["notebook"])
+        return self.from_notebook_node(notebook, resources, **more)
 
 
 class GradeInSandbox(NbGraderPreprocessor):
@@ -33,7 +58,10 @@ class GradeInSandbox(NbGraderPreprocessor):
     )
 
     seed = Integer(
-        None, allow_none=True, help="Inputs of the checks; a fresh seed for each where none is set."
+        None,
+        allow_none=True,
+        help="Decides the inputs of the checks. Where none is set, the course's secret and the "
+        "submission do, as in `python -m autograder grade`.",
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, Any]:
@@ -41,57 +69,31 @@ class GradeInSandbox(NbGraderPreprocessor):
         walls = not self.without_sandbox
         if walls:
             sandbox.require()
-        chapter = about["notebook"]
+        student, chapter, file = about["student"], about["notebook"], about.get(HANDED_IN)
         if chapter not in course.chapters():
             raise course.CourseError(f"notebook {chapter!r} is no chapter of this course")
-        seed = core.fresh_seed() if self.seed is None else self.seed
-        result = SubmissionResult(about["student"], chapter, GRADER_ERROR, [], seed=seed)
-        core.grade_cells(result, cells_in(nb), limits=Limits(**self.limits), walls=walls)
+        if file is None:
+            raise course.CourseError(
+                "Autograde.exporter_class must be autograder.nbgrader_plugin.AnyNotebook, "
+                f"but is {type(self.parent).__name__}; take it from the course's nbgrader_config.py"
+            )
+        task = submissions.Task(student, chapter, str(file.parent.parent))
+        content, result = submissions.read(task)
+        if result is None:
+            seed = seeds.of(student, chapter, content) if self.seed is None else self.seed
+            limits = Limits(**self.limits)
+            result = core.grade_bytes(
+                student, chapter, content, seed=seed, limits=limits, walls=walls
+            )
         self.log.info("%s: %s, %s points", result.student, result.status, result.score)
         if result.status == GRADER_ERROR:
             raise RuntimeError(f"the grader failed on {result.student}: {result.note}")
-        by_name = {e.id.split(".", 1)[1]: e for e in result.exercises}
-        first = True
-        ours = _released(chapter)
-        for cell in nb.cells:
-            if cell.cell_type != "code" and cell.source not in ours:
-                cell.source = html.escape(cell.source, quote=False)  # shown in others' browsers
-            marks = cell.metadata.get("nbgrader", {})
-            exercise = by_name.pop(marks.get("grade_id"), None) if marks.get("grade") else None
-            if cell.cell_type != "code":
-                continue
-            cell.outputs, cell.execution_count = [], None
-            if exercise is None:
-                continue
-            status = _status(result) if first else ""
-            first = False
-            cell.outputs = [
-                new_output(
-                    "display_data",
-                    {
-                        "text/plain": status + report.text(exercise, public=False),
-                        "text/html": _as_html(status) + report.html_block(exercise, public=False),
-                    },
-                ),
-                new_output(
-                    "execute_result",
-                    {"text/plain": repr(float(exercise.points or 0.0))},
-                    execution_count=1,
-                ),
-            ]
+        autograded.annotate(nb, result)
         return nb, resources
 
 
-@cache
-def _released(chapter: str) -> frozenset[str]:
-    """The texts that the course itself put into the notebook."""
-    return frozenset(cell.source for cell in student_notebook(chapter).cells)
-
-
-def _status(result: SubmissionResult) -> str:
-    note = f"\n{result.note}" if result.note else ""
-    return f"Status of the submission: {result.status}.{note}\n\n"
-
-
-def _as_html(status: str) -> str:
-    return f"<pre>{report.escaped(status.strip())}</pre>" if status else ""
+def _content(file: Path) -> bytes | None:
+    try:
+        return read_bytes(file)
+    except (OSError, Malformed):
+        return None

@@ -23,7 +23,8 @@ from typing import Any
 from . import worker
 
 NEW = 0x20000 | 0x08000000 | 0x20000000 | 0x40000000  # mounts, IPC, process numbers, network
-PRIVATE, QUIET = 0x4000 | 0x40000, 2 | 4 | 8  # recursively private; nosuid, nodev, noexec
+PRIVATE, BIND = 0x4000 | 0x40000, 0x4000 | 0x1000  # with all mounts below
+QUIET = 2 | 4 | 8  # nosuid, nodev, noexec
 PDEATHSIG, DUMPABLE, SECCOMP, NO_NEW_PRIVS, AMBIENT = 1, 4, 22, 38, 47
 CAPABILITIES = 0x20080522
 INODES = 20_000  # files of a scratch directory: an empty one takes memory too
@@ -68,9 +69,12 @@ def _apart(limits: dict[str, Any], pipes: list[int], control: socket.socket, she
     control.close()
     _call("unshare", NEW)
     _call("mount", b"none", b"/", None, PRIVATE, None)
+    shown = [(path, os.open(path, os.O_PATH)) for path in limits["below_tmp"]]
     options = f"size={limits['scratch_bytes']},nr_inodes={INODES},mode=1777".encode()
     for folder in (b"/tmp", b"/dev/shm"):
         _call("mount", b"tmpfs", folder, b"tmpfs", 2 | 4, options)
+    for path, opened in shown:  # a Python that lies below what was just covered
+        _show_again(path, opened)
     os.chdir("/tmp")
     first = os.fork()
     if first == 0:
@@ -78,6 +82,18 @@ def _apart(limits: dict[str, Any], pipes: list[int], control: socket.socket, she
     for pipe in pipes:
         os.close(pipe)
     return _code_of(first)
+
+
+def _show_again(path: str, opened: int) -> None:
+    inside = f"/proc/self/fd/{opened}"
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if not os.path.exists(path):  # it may be there by another name already
+        if os.path.isdir(inside):
+            os.mkdir(path)
+        else:
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o444))
+        _call("mount", inside.encode(), path.encode(), None, BIND, None)
+    os.close(opened)
 
 
 def _first(limits: dict[str, Any], pipes: list[int], shell: Any) -> int:

@@ -5,8 +5,11 @@ Messages are made to be shown to anyone. The numbers of a hidden check are never
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+import json
+import math
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 GRADER_ERROR = "grader error"
 
@@ -67,6 +70,8 @@ class SubmissionResult:
     seed: int = 0
     seconds: float = 0.0
     fingerprint: str = ""
+    sha256: str = ""  # of the file as it was handed in
+    file: str = ""  # below the folder of submissions, quoted as in an address
     environment: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -89,3 +94,59 @@ def score(checks: list[CheckResult], max_points: float) -> tuple[float | None, s
     points = round(max_points * earned / sum(c.weight for c in checks), 2)
     status = "failed" if earned == 0 else "passed" if all(c.passed for c in checks) else "partly"
     return points, status
+
+
+def to_json(result: SubmissionResult) -> str:
+    """A result as text, to be sent or kept."""
+    return json.dumps(asdict(result))
+
+
+def from_json(text: str | bytes) -> SubmissionResult:
+    """The result in a text. Raises ValueError when the text is anything else."""
+    try:
+        return from_dict(json.loads(text))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def from_dict(data: Any) -> SubmissionResult:
+    """The result in what JSON gave. Raises ValueError when it is none."""
+    plain = _plain(SubmissionResult, data)
+    plain["exercises"] = [_plain(ExerciseResult, e) for e in plain["exercises"]]
+    for exercise in plain["exercises"]:
+        exercise["checks"] = [CheckResult(**_plain(CheckResult, c)) for c in exercise["checks"]]
+        named = exercise.get("misconception") or {}
+        if not all(isinstance(text, str) for text in named.values()):
+            raise ValueError("a misconception that is no text")
+    return SubmissionResult(
+        **{**plain, "exercises": [ExerciseResult(**e) for e in plain["exercises"]]}
+    )
+
+
+def _plain(kind: type[Any], data: Any) -> dict[str, Any]:
+    """The fields of a dataclass, each of its own type."""
+    if not isinstance(data, dict):
+        raise ValueError(f"no {kind.__name__}")
+    types = _HINTS[kind]
+    known = {entry.name: entry for entry in fields(kind)}
+    if unknown := set(data) - set(known):
+        raise ValueError(f"a {kind.__name__} has no {min(unknown)!r}")
+    for name, entry in known.items():
+        if name not in data:
+            if entry.default is MISSING and entry.default_factory is MISSING:
+                raise ValueError(f"a {kind.__name__} without {name!r}")
+        elif not _fits(types[name], data[name]):
+            raise ValueError(f"a {kind.__name__} whose {name!r} is {str(data[name])[:40]!r}")
+    return dict(data)
+
+
+_HINTS = {kind: get_type_hints(kind) for kind in (CheckResult, ExerciseResult, SubmissionResult)}
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    """Whether a value of JSON is of an annotated type."""
+    if kind is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    if isinstance(kind, UnionType):
+        return any(_fits(one, value) for one in get_args(kind))
+    return type(value) is (get_origin(kind) or kind)

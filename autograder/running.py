@@ -33,6 +33,9 @@ QUIET = (
 ).split()
 
 
+UNREADABLE = "this check could not work with what came back ({}): is it of the kind that is asked?"
+
+
 class Standard(Protocol):
     """What answers are held against: the live reference, or its recording in a bundle."""
 
@@ -134,6 +137,8 @@ def grade_answers(
         if hasattr(answer, "begin"):
             answer.begin(exercise.name)
         asked, error = check.call(answer, standard.reference(exercise, check.name), seed)
+        if _unexpected(error) and _passes(check, exercise, standard, seed):
+            error = CheckFailed(UNREADABLE.format(type(error).__name__))
         reveal = show_hidden_values or not check.hidden
         found[exercise.name].append(_result(check, asked, error, reveal))
         of_dtype = isinstance(error, CheckFailed) and error.of_dtype
@@ -152,6 +157,16 @@ def grade_answers(
                     check_result.misconception = result.misconception["id"]
         results.append(result)
     return results
+
+
+def _unexpected(error: Exception | None) -> bool:
+    return error is not None and not isinstance(error, CheckFailed | StudentError)
+
+
+def _passes(check: Check, exercise: Exercise, standard: Standard, seed: int) -> bool:
+    """Whether a check is sound: then it was the answer that it tripped over, however strange."""
+    itself, beside = (standard.reference(exercise, check.name) for _ in range(2))
+    return check.call(itself, beside, seed)[1] is None
 
 
 def _result(check: Check, asked: Answers, error: Exception | None, reveal: bool) -> CheckResult:

@@ -11,9 +11,11 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -21,7 +23,7 @@ from typing import Any
 
 import psutil
 
-from . import seccomp
+from . import seccomp, usage
 
 HERE = Path(__file__).resolve().parent
 WORKER_FILES = ("answers.py", "nursery.py", "runner.py", "wire.py", "worker.py")
@@ -68,9 +70,12 @@ class Process:
         self.pid, self.requests, self.replies = popen.pid, popen.stdin, popen.stdout
         self._popen, self._errors, self._scratch = popen, errors, scratch
 
-    def wait(self) -> int:
-        """Its exit code, as a shell tells it."""
-        code = self._popen.wait()
+    def wait(self, seconds: float) -> int | None:
+        """Its exit code, as a shell tells it; None while it lives."""
+        try:
+            code = self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
         return 128 - code if code < 0 else code
 
     def end(self) -> None:
@@ -125,19 +130,23 @@ def start_warm(control: int, errors: Any) -> subprocess.Popen[bytes]:
 
 def kill_family(pid: int, *, itself: bool = True) -> None:
     """Kill a process and all below it, until none is left."""
-    for _ in range(100):
-        family = []
-        with contextlib.suppress(psutil.Error):
-            top = psutil.Process(pid)
-            family = [*([top] if itself else []), *top.children(recursive=True)]
-        living = 0
-        for process in reversed(family):
-            with contextlib.suppress(psutil.Error):
-                if process.status() != psutil.STATUS_ZOMBIE:
-                    process.kill()
-                    living += 1
+    for _ in range(1000):
+        family = usage.family_of(pid)[not itself :]
+        living = [number for number in reversed(family) if _kill(number)]
         if not living:
             return
+        time.sleep(0.001)
+
+
+def _kill(pid: int) -> bool:
+    """Whether there was anything to kill: what has ended and is not yet fetched is nothing."""
+    try:
+        if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return False
+        os.kill(pid, signal.SIGKILL)
+    except (psutil.Error, OSError):
+        return False
+    return True
 
 
 def close(*streams: Any) -> None:

@@ -6,18 +6,17 @@ the cell or the exercise that killed it, so that one bad cell costs what it is w
 
 from __future__ import annotations
 
-import contextlib
-import queue
+import json
 import signal
-import threading
 import time
 from typing import Any
 
 from . import sandbox, usage, warm
 from .answers import StudentError
 from .assertions import NOT_WRITTEN
+from .channel import Channel
 from .sandbox import Limits, Process, SandboxFault, SandboxMissing
-from .wire import ProtocolError, pack, read_frame, unpack
+from .wire import ProtocolError, pack, unpack
 from .worker import WAIT
 
 GRADED, TIMEOUT, MEMORY, CRASHED = "graded", "timeout", "out of memory", "crashed"
@@ -83,11 +82,13 @@ class Session:
             frame = pack(request)
         except ValueError as error:
             raise ProtocolError(f"the check's own input is {error}") from error
-        self._outgoing.put(frame)
+        self._channel.send(frame)
         try:
             reply = self._receive(self.limits.call_seconds * WAIT * 2 + GRACE)
             if "error" in reply:
                 types, text = _strings(reply["error"]), *_strings([reply["text"]])
+                if not types:
+                    raise ProtocolError("an error without a name")
                 (function,) = _strings([reply.get("function", "")])
                 place = function[:60], int(reply.get("line", 0))
             else:
@@ -176,42 +177,30 @@ class Session:
 
     def _start(self) -> None:
         self._stop()
-        self._began = self._next_watch = time.monotonic()
+        self._began = time.monotonic()
         if self.walls:
             process: Process | warm.Worker = warm.start(self.limits, preload=self._preload)
         else:
             process = sandbox.start_without_walls(self.limits)
         self._process = process
-        self._incoming: queue.Queue[Any] = queue.Queue(maxsize=4)
-        self._outgoing: queue.Queue[bytes | None] = queue.Queue()
-        threading.Thread(target=_read, args=(process, self._incoming), daemon=True).start()
-        threading.Thread(target=_write, args=(process, self._outgoing), daemon=True).start()
-        task = {"cells": self.cells, "names": self.names, "skip": sorted(self._skip)}
+        self._channel = Channel(process.requests, process.replies)
+        cells = json.dumps(self.cells)  # one text, however many they are
+        task = {"cells": cells, "names": self.names, "skip": sorted(self._skip)}
         seconds = {k: getattr(self.limits, k) for k in ("cell_seconds", "call_seconds")}
-        self._outgoing.put(pack({**task, **seconds}))
+        self._channel.send(pack({**task, **seconds}))
 
     def _receive(self, seconds: float) -> dict[str, Any]:
         assert self._process is not None
         deadline = min(time.monotonic() + seconds, self._deadline)
-        while True:
-            now = time.monotonic()
-            if now > deadline:
-                raise _Ended(TIMEOUT, "the process did not answer in its time")
-            if now > self._next_watch:
-                self._watch()
-                self._next_watch = time.monotonic() + WATCH
-            try:
-                item = self._incoming.get(timeout=WATCH)
-            except queue.Empty:
-                continue
-            if item is None:
-                raise self._death()
-            if isinstance(item, Exception):
-                raise item
-            message = unpack(item)
-            if not isinstance(message, dict):
-                raise ProtocolError("a message that is no object")
-            return message
+        try:
+            message = unpack(self._channel.receive(deadline, WATCH, self._watch))
+        except TimeoutError:
+            raise _Ended(TIMEOUT, "the process did not answer in its time") from None
+        except EOFError:
+            raise self._death() from None
+        if not isinstance(message, dict):
+            raise ProtocolError("a message that is no object")
+        return message
 
     def _watch(self) -> None:
         """End the group when its processes together use more than one may."""
@@ -228,7 +217,9 @@ class Session:
 
     def _death(self) -> _Ended:
         assert self._process is not None
-        code = self._process.wait()
+        code = self._process.wait(GRACE)
+        if code is None:
+            return _Ended(CRASHED, "the process closed its connection")
         if code - 128 in (signal.SIGXCPU, signal.SIGALRM):
             return _Ended(TIMEOUT, "the process used up its processor time")
         return _Ended(CRASHED, f"the process ended by itself (exit code {code})")
@@ -249,12 +240,8 @@ class Session:
         if self._process is None:
             return
         process, self._process = self._process, None
-        self._outgoing.put(None)
         process.end()
         self._complaint = process.errors()
-        with contextlib.suppress(queue.Empty):  # let the reader run out
-            while True:
-                self._incoming.get_nowait()
 
 
 def _strings(values: Any) -> tuple[str, ...]:
@@ -273,19 +260,3 @@ class _Ended(Exception):
     def __init__(self, status: str, reason: str) -> None:
         self.status, self.reason = status, reason
         super().__init__(reason)
-
-
-def _read(process: Process | warm.Worker, incoming: queue.Queue[Any]) -> None:
-    try:
-        while (frame := read_frame(process.replies)) is not None:
-            incoming.put(frame)
-        incoming.put(None)
-    except (ProtocolError, ValueError, OSError) as error:
-        incoming.put(error if isinstance(error, ProtocolError) else None)
-
-
-def _write(process: Process | warm.Worker, outgoing: queue.Queue[bytes | None]) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        while (frame := outgoing.get()) is not None:
-            process.requests.write(frame)
-            process.requests.flush()

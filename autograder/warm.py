@@ -12,15 +12,14 @@ import contextlib
 import json
 import os
 import secrets
+import select
 import socket
 import subprocess
 import tempfile
 import threading
 from typing import IO, Any
 
-import psutil
-
-from . import sandbox, seccomp
+from . import sandbox, seccomp, usage
 from .sandbox import Limits, SandboxFault
 
 UIDS = range(20_000, 60_000)  # as root, each worker runs as a user of its own, that nobody is
@@ -36,10 +35,10 @@ class Worker:
         self._home, self.pid, self.requests, self.replies = home, pid, requests, replies
         self._code: int | None = None
 
-    def wait(self) -> int:
-        """Its exit code, as a shell tells it."""
+    def wait(self, seconds: float = PATIENCE) -> int | None:
+        """Its exit code, as a shell tells it; None while it lives."""
         if self._code is None:
-            self._code = self._home.ended()
+            self._code = self._home.ended(seconds)
         return self._code
 
     def end(self) -> None:
@@ -47,9 +46,9 @@ class Worker:
         sandbox.kill_family(self._home.pid, itself=False)
         sandbox.close(self.requests, self.replies)
         with contextlib.suppress(SandboxFault):
-            self.wait()
-            _idle().append(self._home)
-            return
+            if self.wait() is not None:
+                _idle().append(self._home)
+                return
         self._home.close()
 
     def errors(self) -> str:
@@ -69,12 +68,12 @@ class Sandbox:
             self._bwrap = sandbox.start_warm(theirs.fileno(), self._errors)
         self._tell({"preload": preloaded})
         self._hear(b"warm")
-        (inside,) = psutil.Process(self._bwrap.pid).children()
-        self.pid = inside.pid
+        self.pid = usage.family_of(self._bwrap.pid)[1]
 
     def start(self, limits: Limits) -> Worker:
         """A worker of these limits. Raises SandboxFault where the sandbox gives none."""
         told: dict[str, Any] = {**limits.as_dict(), "uid": None, "walls": True}
+        told["below_tmp"] = [path for path in sandbox.pythons() if path.startswith("/tmp/")]
         told["filter"] = base64.b64encode(seccomp.program()).decode()
         if os.geteuid() == 0:
             told["uid"] = secrets.choice(UIDS)
@@ -86,15 +85,16 @@ class Sandbox:
         streams = os.fdopen(requests, "wb"), os.fdopen(replies, "rb")
         try:
             self._hear(b"forked")
-            (worker,) = psutil.Process(self.pid).children()
-        except (SandboxFault, ValueError, psutil.Error):
+            worker = usage.family_of(self.pid)[1]
+        except (SandboxFault, IndexError):
             sandbox.close(*streams)
             raise SandboxFault(f"the sandbox started no worker: {self.errors()}") from None
-        return Worker(self, worker.pid, *streams)
+        return Worker(self, worker, *streams)
 
-    def ended(self) -> int:
-        """The exit code of the worker, once it has ended."""
-        return int(self._hear())
+    def ended(self, seconds: float) -> int | None:
+        """The exit code of the worker, once it has ended; None when it has not by then."""
+        ready, _, _ = select.select([self._control], [], [], seconds)
+        return int(self._hear()) if ready else None
 
     def errors(self) -> str:
         """What was complained of inside."""

@@ -56,7 +56,7 @@ def serve(requests_from: int, replies_to: int, shell: Any = None) -> None:
     def send(message: Any) -> None:
         replies.write(pack(message))
 
-    for number, source in enumerate(task["cells"]):
+    for number, source in enumerate(json.loads(task["cells"])):
         if number in task["skip"]:
             continue
         send({"cell": number})

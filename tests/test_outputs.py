@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from autograder.outputs import table_text
 from autograder.report import text
 from autograder.results import CheckResult, ExerciseResult, SubmissionResult
+from autograder.tables import as_text, row
 from tests.grading import graded
 
 
@@ -15,7 +15,7 @@ def test_what_a_student_did_not_hand_in_stands_in_one_row() -> None:
 
     rows = [result("ann", c, "missing") for c in ("first", "second", "third")]
     rows += [result("bob", "first", "graded"), result("bob", "second", "missing")]
-    table = table_text(rows).splitlines()[2:]
+    table = as_text([row(r) for r in rows]).splitlines()[2:]
     assert len(table) == 3
     assert "3 chapters" in table[0] and "0 / 12" in table[0]
     assert table[0].endswith("not handed in: first, second, third")

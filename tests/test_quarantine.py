@@ -1,9 +1,12 @@
 """What nbgrader must not see of a submission is moved away, and nothing is lost."""
 
 import os
+from datetime import datetime
 from pathlib import Path
 
-from autograder.quarantine import sweep
+import pytest
+
+from autograder.quarantine import NoDate, before_nbgrader, handed_in, sweep
 
 
 def test_links_and_pipes_are_moved_and_files_stay(tmp_path: Path) -> None:
@@ -11,10 +14,101 @@ def test_links_and_pipes_are_moved_and_files_stay(tmp_path: Path) -> None:
     (submitted / "ada" / "work").mkdir(parents=True)
     (submitted / "ada" / "work" / "work.ipynb").write_text("{}")
     (submitted / "ada" / "work" / "stolen.txt").symlink_to("/etc/passwd")
+    (submitted / "ada" / "elsewhere").symlink_to("/etc")
     (submitted / "eve").symlink_to(submitted / "ada")
     os.mkfifo(submitted / "ada" / "pipe")
     moved = sweep(submitted, refused)
-    assert len(moved) == 3 and all("moved to" in line for line in moved)
+    assert len(moved) == 4 and all("moved to" in line for line in moved)
     assert (refused / "ada" / "work" / "stolen.txt").is_symlink() and (refused / "eve").is_symlink()
     left = [p.name for p in submitted.rglob("*") if not p.is_dir()]
     assert left == ["work.ipynb"] and sweep(submitted, refused) == []
+
+
+def test_the_notebook_itself_stays_whatever_it_is_for_it_gets_a_status(tmp_path: Path) -> None:
+    submitted = tmp_path / "submitted"
+    (submitted / "ada" / "work").mkdir(parents=True)
+    (submitted / "ada" / "work" / "work.ipynb").symlink_to("/etc/passwd")
+    (submitted / "bob" / "work").mkdir(parents=True)
+    os.mkfifo(submitted / "bob" / "work" / "work.ipynb")
+    assert sweep(submitted, tmp_path / "refused") == []
+
+
+def test_nothing_that_was_refused_before_is_overwritten(tmp_path: Path) -> None:
+    submitted, refused = tmp_path / "submitted", tmp_path / "refused"
+    (submitted / "ada").mkdir(parents=True)
+    for target in ("/first", "/second"):
+        (submitted / "ada" / "link").symlink_to(target)
+        sweep(submitted, refused)
+    found = {p.name: os.readlink(p) for p in (refused / "ada").iterdir()}
+    assert found == {"link": "/first", "link.2": "/second"}
+
+
+@pytest.mark.parametrize("name", [b"<img src=x>", b"\xff\xfe", b"a\nb", b"x" * 129, "‮b".encode()])
+def test_a_students_name_that_a_page_would_obey_is_refused(tmp_path: Path, name: bytes) -> None:
+    submitted = tmp_path / "submitted"
+    for student in (name, "Ada O'Neill é".encode()):
+        (submitted / os.fsdecode(student) / "work").mkdir(parents=True)
+    (line,) = sweep(submitted, tmp_path / "refused")
+    line.encode()
+    assert [p.name for p in submitted.iterdir()] == ["Ada O'Neill é"]
+    assert [os.fsencode(p.name) for p in (tmp_path / "refused").iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("words", "date"),
+    [
+        ("2027-03-01 18:00:00 UTC\n", datetime(2027, 3, 1, 18)),
+        ("2027-03-01T19:00:00.5+01:00", datetime(2027, 3, 1, 18, 0, 0, 500_000)),
+        ("", None),
+    ],
+)
+def test_a_date_is_read_as_nbgrader_reads_it(
+    tmp_path: Path, words: str, date: datetime | None
+) -> None:
+    assert handed_in(tmp_path) is None
+    (tmp_path / "timestamp.txt").write_text(words)
+    assert handed_in(tmp_path) == date
+
+
+STAMPS = {
+    "words": b"yesterday",
+    "no text": b"\xff\xfe",
+    "before the first year": b"0001-01-01T00:00:00+10:00",
+    "far away": b"99999999999999999999-01-01 UTC",
+    "a zone that is none": b"2027-03-01 18:00:00 99999999999999999999",
+    "a zone that is a file": b"2027-03-01 18:00:00 /etc/passwd",
+    "a zone with a zero": b"2027-03-01 18:00:00 \0",
+    "a flood": b"2027-03-01" + b" " * 1000,
+}
+
+
+@pytest.mark.parametrize("what", STAMPS)
+def test_a_date_that_cannot_be_read_is_moved_away(tmp_path: Path, what: str) -> None:
+    folder = tmp_path / "submitted" / "ada" / "work"
+    folder.mkdir(parents=True)
+    (folder / "timestamp.txt").write_bytes(STAMPS[what])
+    with pytest.raises(NoDate):
+        handed_in(folder)
+    (line,) = sweep(tmp_path / "submitted", tmp_path / "refused")
+    assert "timestamp.txt" in line and not (folder / "timestamp.txt").exists()
+    assert handed_in(folder) is None
+
+
+def test_a_date_behind_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "true").write_text("2027-03-01 18:00:00 UTC")
+    (tmp_path / "timestamp.txt").symlink_to(tmp_path / "true")
+    with pytest.raises(NoDate, match="no regular file"):
+        handed_in(tmp_path)
+
+
+def test_a_submission_under_another_name_is_one_whose_notebook_is_missing(tmp_path: Path) -> None:
+    folder = tmp_path / "submitted" / "ada" / "work"
+    folder.mkdir(parents=True)
+    (folder / "pipe").symlink_to("/dev/zero")
+    (folder / "work (1).ipynb").write_text("{}")
+    notebooks = [str(folder / "work (1).ipynb")]
+    before_nbgrader(notebooks=notebooks, assignment="work", student="*")
+    assert notebooks[1:] == [str(folder / "work.ipynb")]
+    assert (tmp_path / "refused" / "ada" / "work" / "pipe").is_symlink()
+    before_nbgrader(notebooks=notebooks, assignment="work", student="*")
+    assert len(notebooks) == 2

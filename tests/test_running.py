@@ -221,6 +221,18 @@ def test_a_fault_of_the_checker_is_never_a_zero(
     assert "ZeroDivisionError" in result.checks[0].fault
 
 
+def test_a_check_that_trips_over_one_answer_alone_is_that_answers_loss(
+    tiny: Callable[..., Any],
+) -> None:
+    file = course.CHECKS / "tiny.py"
+    broken = "student.double(x).shape; close(student.double(x),"
+    file.write_text(file.read_text().replace("close(student.double(x),", broken))
+    assert tiny(double).status == "passed"
+    result = tiny(lambda x: None)
+    assert result.points == 0 and not result.checks[0].fault
+    assert "could not work with what came back (AttributeError)" in result.checks[0].message
+
+
 def test_checks_that_cannot_be_loaded_are_an_error_of_the_grader(tiny: Callable[..., Any]) -> None:
     (course.CHECKS / "tiny.py").write_text("import nothing_like_this")
     with pytest.raises(RuntimeError, match="nothing_like_this"):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import psutil
@@ -136,8 +137,9 @@ def test_memory_is_bounded_in_one_process_and_over_all() -> None:
         "import os, time\nfor _ in range(12):\n    if os.fork() == 0:\n"
         "        x = os.urandom(100 << 20); time.sleep(60); os._exit(0)\ntime.sleep(20)"
     )
+    patient = replace(LIMITS, cell_seconds=12, wall_seconds=90)  # a busy machine fills it slowly
     for cell in (bomb, many):
-        with submitted(cell, "def f(x):\n    return x") as session:
+        with submitted(cell, "def f(x):\n    return x", limits=patient) as session:
             assert ask(session, "f", 1) == 1
             assert session.status == "out of memory", cell
 
@@ -281,6 +283,33 @@ def h(x):
             assert (left, pi) == ([], np.pi) and (uid != before or os.geteuid() != 0)
             drawn.append(list(ask(session, "g", 0)))
     assert drawn[0] != drawn[1]
+
+
+def test_a_python_that_lies_below_the_scratch_folder_is_seen_and_not_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = sandbox.pythons()
+    with TemporaryDirectory(dir="/tmp") as folder:
+        (Path(folder) / "lib").mkdir()
+        (Path(folder) / "lib" / "module.py").write_text("x = 1")
+        (Path(folder) / "pyvenv.cfg").write_text("y")
+        (Path(folder) / "secret").write_text("z")
+        parts = [f"{folder}/lib", f"{folder}/pyvenv.cfg", f"{folder}/../{Path(folder).name}/lib"]
+        monkeypatch.setattr(sandbox, "pythons", lambda: [*whole, *parts])
+        warm.close_all()
+        look = f"""
+import os
+def f(x):
+    return sorted(os.listdir("{folder}")), open("{folder}/lib/module.py").read()
+def g(x):
+    with open("{folder}/lib/module.py", "w") as file:
+        file.write("x = 2")
+"""
+        with submitted(look) as session:
+            assert ask(session, "f", 0) == (["lib", "pyvenv.cfg"], "x = 1")
+            with pytest.raises(StudentError, match="Read-only"):
+                ask(session, "g", 0)
+    warm.close_all()
 
 
 def test_a_sandbox_that_died_is_replaced() -> None:

@@ -6,6 +6,7 @@
 #   tools/need.sh python [NAME]     prints a Python of 3.11 or later that can make a virtual environment
 #   tools/need.sh sandbox           bubblewrap is there and the kernel lets it work
 #   tools/need.sh browser [PYTHON]  a Chromium for the figure's test; never fails, it warns
+#   tools/need.sh database          a PostgreSQL server for its test; never fails, it warns
 #   tools/need.sh after-pip         says why pip may have failed
 #
 # What is missing is installed where that needs no question (root, or sudo without a password), by apt-get, dnf or
@@ -245,6 +246,29 @@ need_browser() {
     say ""
 }
 
+# ---- the database ------------------------------------------------------------------------------
+
+# Debian keeps the server's programs out of the search path, one folder for each version.
+server() {
+    command -v initdb >/dev/null 2>&1 && return
+    for program in /usr/lib/postgresql/*/bin/initdb; do [ -x "$program" ] && return; done
+    return 1
+}
+
+need_database() {
+    server && return
+    case $(manager) in
+        dnf) package=postgresql-server ;;
+        *) package=postgresql ;;
+    esac
+    install "$package" && server && return
+    say ""
+    say "WARNING: no PostgreSQL on this machine: the tests of a grade book in PostgreSQL will be SKIPPED."
+    say "Cure:"
+    say "    $(command_for "$package")"
+    say ""
+}
+
 # ---- after a failed pip ------------------------------------------------------------------------
 
 after_pip() {
@@ -274,6 +298,7 @@ case ${1:-} in
     python) need_python "${2:-}" ;;
     sandbox) need_sandbox ;;
     browser) need_browser "${2:-}" ;;
+    database) need_database ;;
     after-pip) after_pip ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
