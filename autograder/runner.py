@@ -13,7 +13,7 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .answers import Handle, StudentError
@@ -38,7 +38,7 @@ class NamespaceRunner:
 
     def run(self, request: dict[str, Any]) -> Any:
         try:
-            with _autocast(request.get("autocast")):
+            with _usual_gradients(), _autocast(request.get("autocast")):
                 return self._export(self._execute(request))
         except StudentError:
             raise
@@ -63,7 +63,7 @@ class NamespaceRunner:
             if on is None and name not in self._namespace:
                 raise StudentError(("NameError", "Exception"), missing(name))
             target = self._namespace[name] if on is None else self._kept[on.number]
-            return _gradient(target, args, request["of"], request["weights"])
+            return _gradient(target, args, request["of"], self._import(request["weights"]))
         target = self._kept[request["on"].number]
         if kind == "use":
             value = target(*args, **kwargs)
@@ -130,6 +130,17 @@ def _place(error: BaseException) -> tuple[str, int]:
 
 def missing(name: str) -> str:
     return f"the name {name!r} is not defined: run the cell that defines it, and keep its spelling"
+
+
+@contextlib.contextmanager
+def _usual_gradients() -> Iterator[None]:
+    """A scratch cell that turned gradients off for its whole process costs an answer nothing."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "inference_mode"):
+        yield
+        return
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
 
 
 def _autocast(dtype: str | None) -> contextlib.AbstractContextManager[Any]:
