@@ -6,7 +6,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help course book serve grade assignment test lint format clean FORCE
+.PHONY: help course book serve grade assignment test lint format clean bench-scale FORCE
 
 PYTHON ?=
 PORT ?= 8000
@@ -42,7 +42,7 @@ INPUTS := tools/inputs.sh
 help:
 	@echo 'Positional Encoding from Scratch'
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-18s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-18s %s\n", $$1, $$2 }'
 	@echo
 	@echo '  make book COURSE_SOLUTIONS=hide    the book without solutions, for a graded class'
 	@echo '  make serve PORT=8080               on another port'
@@ -80,6 +80,9 @@ test: .need-sandbox lint .need-browser .need-database ## lint, types and every t
 	@$(MAKE) --no-print-directory book COURSE_SOLUTIONS=
 	$(RUN) -m pytest -q --doctest-modules solutions autograder
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+bench-scale: .need-sandbox .venv/.made ## grade N=10000 small submissions, and tell rate and memory
+	@$(RUN) tools/bench_scale.py $(or $(N),10000) $(if $(JOBS),--jobs $(JOBS))
 
 lint: .venv/.made-dev ## ruff and mypy
 	$(BIN)/ruff check .
