@@ -22,7 +22,7 @@ from .results import SubmissionResult
 
 TOGETHER = 300  # submissions in one transaction
 ATTEMPTS = 7  # where somebody else writes at the same time
-SQLITE_WAIT = "60"  # seconds for the end of another's transaction
+SQLITE_WAIT = "2"  # seconds; two that have both read would wait for each other, so try anew
 
 
 @cache

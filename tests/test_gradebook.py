@@ -180,6 +180,21 @@ def test_a_kill_in_the_middle_and_a_second_try_give_the_same_book(
     assert rows(url) == rows(whole) and rows(url, COMMENTS) == rows(whole, COMMENTS)
 
 
+def test_two_that_write_at_once_lose_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradebook, "TOGETHER", 20)
+    context = multiprocessing.get_context("fork")
+    classes = [[result(f"student-{n:03}", share) for n in range(200)] for share in (0.5, 1.0)]
+    writers = [context.Process(target=gradebook.write, args=(url, each)) for each in classes]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(120)
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    found = totals(url)
+    assert len(found) == 200 and set(found.values()) <= {FULL, FULL / 2}
+    assert len(rows(url)) == 200 * len(EXERCISES)
+
+
 def test_a_new_book_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: Any) -> None:
         raise KeyboardInterrupt
