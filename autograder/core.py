@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import secrets
 import time
 from typing import Any
 
@@ -18,11 +17,6 @@ from .session import Session
 from .standard import Live
 
 MISSING, MALFORMED = "missing", "malformed"
-
-
-def fresh_seed() -> int:
-    """A seed that nobody can have prepared for."""
-    return secrets.randbelow(2**32)
 
 
 def grade_bytes(

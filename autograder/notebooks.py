@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 from pathlib import Path
@@ -32,7 +33,11 @@ def read_bytes(file: Path) -> bytes:
         raise Malformed(f"{file.name} is no regular file")
     if status.st_size > MAX_BYTES:
         raise Malformed(f"{file.name} is larger than {MAX_BYTES >> 20} MiB: clear its outputs")
-    return file.read_bytes()
+    with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as opened:
+        content = opened.read(MAX_BYTES + 1)  # it may have been exchanged or have grown meanwhile
+    if len(content) > MAX_BYTES:
+        raise Malformed(f"{file.name} is larger than {MAX_BYTES >> 20} MiB: clear its outputs")
+    return content
 
 
 def cells_of(content: bytes, *, python: bool = False) -> list[str]:
