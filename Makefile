@@ -91,7 +91,7 @@ lint: .venv/.made-dev ## ruff and mypy
 
 # N submissions; STOCK of them through stock nbgrader too, which takes several seconds for each.
 bench-grading: .venv/.made .need-sandbox ## grading beside stock nbgrader: rates, ratio, where the time goes
-	@$(RUN) tools/bench_grading.py --chapter $(or $(CHAPTER),rope) $(if $(N),--submissions $(N)) \
+	@$(RUN) tools/bench_grading.py $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(N),--submissions $(N)) \
 	    $(if $(STOCK),--stock $(STOCK)) $(if $(JOBS),--jobs $(JOBS))
 
 format: .venv/.made-dev ## let ruff repair and format

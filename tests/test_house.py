@@ -23,6 +23,7 @@ ROOMS = {
 PAGES = {"index", "how_exercises_work", "for_instructors", "glossary", "bibliography"}
 PAGES |= {"what_the_checks_catch", "before_you_start", "notation"}
 PAGES |= {"which_one_when", "cheat_sheet", "interview"}
+PAGES |= {"strangers_code", "large_classes"}
 
 
 def test_the_table_of_contents_lists_chapters() -> None:
