@@ -46,9 +46,11 @@ def other_names(folder: Path) -> None:
     (folder / f"{CHAPTER} (1).ipynb").write_text("{}")
 
 
+PATTERN = "nbgrader looks for a student's folder by taking the name as a pattern"
 ATTACKS: list[Attack] = [
     *(unreadable(f"name-{what}", f"is a student whose name {what.replace('-', ' ')}",
-                 b"{ this is no notebook", student=name)
+                 b"{ this is no notebook", student=name,
+                 not_in_nbgrader=PATTERN if what == "is-a-pattern" else "")
       for what, name in NAMES.items()),
     Attack("name-in-a-page", "is a student whose name is markup, on a page of feedback",
            student="<b onclick=alert(1)>&amp;x", least=0.0),
