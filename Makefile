@@ -75,14 +75,13 @@ grade: $(CLASS_MADE)/graded ## grade class/submitted; the sample class where not
 	@echo
 	@echo 'grade table: $(TABLE)'
 
-# The tests read the book with its solutions, whatever is built beside it.
-test: .need-sandbox lint .need-browser .need-database ## lint, types and every test
-	@$(MAKE) --no-print-directory book COURSE_SOLUTIONS=
-	$(RUN) -m pytest -q --doctest-modules solutions autograder
+# The tests read the book with its solutions, whatever is built beside it. It is built while the code is looked at.
+test: .need-sandbox .need-browser .need-database ## lint, types and every test
+	@mkdir -p $(MADE); \
+	$(MAKE) --no-print-directory book COURSE_SOLUTIONS= >$(MADE)/book.log 2>&1 & book=$$!; \
+	$(MAKE) --no-print-directory lint && $(RUN) -m pytest -q --doctest-modules solutions autograder; \
+	looked=$$?; wait $$book || { cat $(MADE)/book.log; exit 1; }; exit $$looked
 	$(RUN) -m pytest $(PYTEST_ARGS)
-
-bench-scale: .need-sandbox .venv/.made ## grade N=10000 small submissions, and tell rate and memory
-	@$(RUN) tools/bench_scale.py $(or $(N),10000) $(if $(JOBS),--jobs $(JOBS))
 
 lint: .venv/.made-dev ## ruff and mypy
 	$(BIN)/ruff check .

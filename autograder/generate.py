@@ -7,10 +7,12 @@ preprocessors.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,11 @@ def source_notebook(stem: str) -> NotebookNode:
 
 def student_notebook(stem: str) -> NotebookNode:
     """The notebook as it is released: nbgrader's own steps as configured, without its data base."""
+    return copy.deepcopy(_student_notebook(stem))
+
+
+@cache
+def _student_notebook(stem: str) -> NotebookNode:
     from nbgrader.converters import GenerateAssignment
     from nbgrader.preprocessors import SaveCells
     from traitlets.config import Config

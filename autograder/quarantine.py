@@ -77,6 +77,8 @@ def name_problem(name: str) -> str:
         return f"its name has more than {MAX_NAME} characters"
     if any(c in '<>"' or unicodedata.category(c) in ("Cc", "Cf", "Cs") for c in name):
         return "its name has signs that a page or a terminal would obey"
+    if any(c in "*?[" for c in name):
+        return "its name is a pattern, which nbgrader would look for"
     return ""
 
 
@@ -85,7 +87,8 @@ def _sweep_below(top: Path, submitted: Path, refused: Path) -> list[str]:
     for folder, folders, files in os.walk(top):
         for name in [*folders, *files]:
             path = Path(folder, name)
-            if path.parent.parent.parent == submitted and name == f"{path.parent.name}.ipynb":
+            expected = path.parent.parent.parent == submitted and path.stem == path.parent.name
+            if expected and path.suffix == ".ipynb" and not stat.S_ISDIR(path.lstat().st_mode):
                 continue  # read safely, and given a status
             if problem := _problem(path):
                 moved.append(_move(path, submitted, refused, problem))
@@ -96,6 +99,8 @@ def _problem(path: Path) -> str:
     mode = path.lstat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         return "it is no file of its own"
+    if stat.S_ISDIR(mode) and path.suffix == ".ipynb":
+        return "it is a folder that is called like a notebook"
     if not os.access(path, os.R_OK):
         return "it may not be read"
     if path.name == STAMP:

@@ -10,7 +10,7 @@ import ast
 import symtable
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from .course import CourseError
@@ -60,7 +60,7 @@ class Module:
             parts = [*folder.parts, *parts]
         path = self.root.joinpath(*parts).with_suffix(".py")
         if parts[:1] == ["solutions"] and path.is_file():
-            there, original = Module(path, self.root), node.names[0].name
+            there, original = _module(path, self.root), node.names[0].name
             return there.elsewhere(original) or (there, original)
         return None
 
@@ -74,6 +74,12 @@ class Module:
             if t.get_name() == node.name and t.get_lineno() in (node.lineno, first_line(node))
         )
         return _globals(table) | _names(_outside(node))
+
+
+@cache
+def _module(path: Path, root: Path) -> Module:
+    """A module that many names lead to is read once."""
+    return Module(path, root)
 
 
 @dataclass

@@ -23,8 +23,9 @@ from .running import collected
 from .standard import record
 
 MODULES = (
-    "__init__ __main__ answers assertions cli course doctor exercise local notebooks report "
-    "results runner running recognise sandbox session standard wire usage worker "
+    "__init__ __main__ answers assertions channel cli course doctor exercise local notebooks "
+    "nursery report results runner running recognise sandbox seccomp session standard usage warm "
+    "wire worker "
     "commands/__init__ commands/check commands/doctor"
 ).split()
 PINNED = "numpy torch matplotlib pytest psutil jupyterlab ipython ipykernel".split()

@@ -7,6 +7,7 @@ the cell or the exercise that killed it, so that one bad cell costs what it is w
 from __future__ import annotations
 
 import json
+import math
 import signal
 import time
 from typing import Any
@@ -59,7 +60,7 @@ class Session:
         self._abandoned: dict[str, str] = {}
         self._exercise = ""
         self._starts = 0
-        self._deadline = time.monotonic() + limits.wall_seconds
+        self._deadline = math.inf  # until there is a worker
         self._process: Process | warm.Worker | None = None
 
     def __enter__(self) -> Session:
@@ -177,12 +178,13 @@ class Session:
 
     def _start(self) -> None:
         self._stop()
-        self._began = time.monotonic()
         if self.walls:
             process: Process | warm.Worker = warm.start(self.limits, preload=self._preload)
         else:
             process = sandbox.start_without_walls(self.limits)
         self._process = process
+        self._began = time.monotonic()  # how long a sandbox took to start is not the student's
+        self._deadline = min(self._deadline, self._began + self.limits.wall_seconds)
         self._channel = Channel(process.requests, process.replies)
         cells = json.dumps(self.cells)  # one text, however many they are
         task = {"cells": cells, "names": self.names, "skip": sorted(self._skip)}

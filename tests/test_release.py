@@ -87,8 +87,8 @@ def test_a_folder_that_is_no_bundle_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_the_same_course_makes_the_same_bundle(bundle: Path, tmp_path: Path) -> None:
-    first, second = release.release(tmp_path / "a"), release.release(tmp_path / "b")
-    contents = [zipfile.ZipFile(z) for z in (first, second)]
+    first = next(bundle.parent.glob("*.zip"))
+    contents = [zipfile.ZipFile(z) for z in (first, release.release(tmp_path / "again"))]
     for name in contents[0].namelist():
         if not name.endswith("README.md"):  # it names the zip
             assert contents[0].read(name) == contents[1].read(name), name
@@ -98,7 +98,7 @@ def test_the_same_course_makes_the_same_bundle(bundle: Path, tmp_path: Path) -> 
 def test_in_the_bundle_right_answers_pass_and_known_mistakes_are_named(
     bundle: Path, chapter: str
 ) -> None:
-    """Every misconception is handed to the bundle's own `check` by its source of outputs."""
+    """Three misconceptions of each exercise are handed to the bundle's own `check`."""
     script = f"""
 import sys
 sys.path.insert(0, {str(bundle)!r})
@@ -124,7 +124,7 @@ for exercise in course.manifest({chapter!r}):
     local._beside = lambda answer, exercise: needed
     result = local.examine(getattr(reference, exercise.name), exercise)
     assert result.status == "passed", (exercise.id, [c.message for c in result.checks])
-    for wrong in known[exercise.name]:
+    for wrong in known[exercise.name][:3]:  # how they are recognised is tested on all elsewhere
         result = local.examine(wrong.wrong, exercise)
         if result.status == "passed":
             continue  # only a hidden check catches it
