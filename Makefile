@@ -83,6 +83,9 @@ test: .need-sandbox .need-browser .need-database ## lint, types and every test
 	looked=$$?; wait $$book || { cat $(MADE)/book.log; exit 1; }; exit $$looked
 	$(RUN) -m pytest $(PYTEST_ARGS)
 
+bench-scale: .need-sandbox .venv/.made ## grade N=10000 small submissions, and tell rate and memory
+	@$(RUN) tools/bench_scale.py $(or $(N),10000) $(if $(JOBS),--jobs $(JOBS))
+
 lint: .venv/.made-dev ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
