@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(not sandbox.available(), reason=f"NO SANDBOX: {sandbox.problem()}"),
 ]
 WALL, MARGIN = 20, 20  # seconds for a submission; for a warm sandbox to start and its last to end
-CELL, MEMORY, SEED = 1.5, 768, 7
+CELL, CALL, MEMORY, SEED = 1.5, 1.0, 768, 7
 NUMPY = tuple(e.name for e in course.manifest(CHAPTER) if e.room == "with_numpy")
 FULL = float(sum(e.points for e in course.manifest(CHAPTER) if e.name in NUMPY))
 PAGE = set("html head meta title style body h1 p b code table tr td span div br pre".split())
@@ -92,12 +92,12 @@ def grade(folder: Path) -> list[object]:
         sys.executable, "-m", "autograder", "grade", folder / "submitted",
         "--out", folder / "grades", "--gradebook", f"sqlite:///{folder}/gradebook.db",
         "--chapter", CHAPTER, "--jobs", 2, "--seed", SEED,
-        "--cell-seconds", CELL, "--wall-seconds", WALL, "--memory", MEMORY,
+        "--cell-seconds", CELL, "--call-seconds", CALL, "--wall-seconds", WALL, "--memory", MEMORY,
     ]  # fmt: skip
 
 
 def nbgrader_steps() -> list[list[str]]:
-    limits = {"cell_seconds": CELL, "call_seconds": 1.0, "wall_seconds": float(WALL)}
+    limits = {"cell_seconds": CELL, "call_seconds": CALL, "wall_seconds": float(WALL)}
     limits["memory_bytes"] = MEMORY << 20
     start = [sys.executable, "-m"]
     return [

@@ -70,6 +70,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="for one of its cells (%(default)g)",
     )
     parser.add_argument(
+        "--call-seconds",
+        type=float,
+        default=defaults.call_seconds,
+        help="for one call of an answer (%(default)g)",
+    )
+    parser.add_argument(
         "--memory", type=int, default=defaults.memory_bytes >> 20, help="MiB for one (%(default)s)"
     )
     parser.add_argument("--again", action="store_true", help="grade what is finished once more")
@@ -105,6 +111,7 @@ def run(options: argparse.Namespace) -> int:
         _seeds(options),
         Limits(
             cell_seconds=options.cell_seconds,
+            call_seconds=options.call_seconds,
             wall_seconds=options.wall_seconds,
             memory_bytes=options.memory << 20,
         ),
