@@ -22,7 +22,7 @@ from typing import Any
 
 from . import worker
 
-NEW = 0x20000 | 0x08000000 | 0x20000000 | 0x40000000  # mounts, IPC, process numbers, network
+NEW = 0x20000 | 0x08000000 | 0x20000000  # mounts, IPC, process numbers; the network is empty
 PRIVATE, BIND = 0x4000 | 0x40000, 0x4000 | 0x1000  # with all mounts below
 QUIET = 2 | 4 | 8  # nosuid, nodev, noexec
 PDEATHSIG, DUMPABLE, SECCOMP, NO_NEW_PRIVS, AMBIENT = 1, 4, 22, 38, 47
@@ -41,13 +41,21 @@ def main(control_number: int) -> None:
         message, pipes, _, _ = socket.recv_fds(control, 1 << 20, 2)
         if not message:
             return
+        _fetch_ends()
         child = os.fork()
         if child == 0:
             _leave(lambda: _apart(json.loads(message), pipes, control, shell))  # noqa: B023
         for pipe in pipes:
             os.close(pipe)
-        control.send(b"forked")
+        control.send(str(child).encode())
         control.send(str(_code_of(child)).encode())
+
+
+def _fetch_ends() -> None:
+    """What has ended goes, so that a worker's number is not one of the dead."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _warm_up(modules: list[str]) -> Any:
@@ -58,6 +66,8 @@ def _warm_up(modules: list[str]) -> Any:
     for name in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    if "matplotlib.pyplot" in sys.modules:
+        worker.let_backends_be_asked_for()
     shell = worker.make_shell()
     gc.collect()
     gc.freeze()  # children share these pages for as long as nobody touches them
@@ -75,6 +85,8 @@ def _apart(limits: dict[str, Any], pipes: list[int], control: socket.socket, she
         _call("mount", b"tmpfs", folder, b"tmpfs", 2 | 4, options)
     for path, opened in shown:  # a Python that lies below what was just covered
         _show_again(path, opened)
+    # Pages of it that are shared belong to no process and would escape the limits.
+    _call("mount", b"/dev/null", b"/dev/zero", None, BIND, None)
     os.chdir("/tmp")
     first = os.fork()
     if first == 0:

@@ -21,6 +21,9 @@ DENIED = """
     personality modify_ldt lookup_dcookie nfsservctl vm86 vm86old vmsplice
 """.split()
 NAMESPACES = (0x10000000, 0x20000, 0x08000000, 0x20000000, 0x40000000, 0x04000000, 0x02000000)
+UNNAMED = (467,)  # open_tree_attr: newer than some libseccomp
+SHARED_ANONYMOUS = 0x21  # memory of mmap that stays when a process gives it back
+SOL_SOCKET, BUFFER_SIZES = 1, (7, 8, 32, 33)
 LOCAL, INET, INET6 = 1, 2, 10  # the families that may be asked for; there is nobody to reach
 
 
@@ -39,11 +42,16 @@ def program() -> bytes:
         ) from None
     refused = seccomp.ERRNO(errno.EPERM)
     made = seccomp.SyscallFilter(seccomp.ALLOW)
-    for name in DENIED:
+    for name in (*DENIED, *UNNAMED):
         try:
             made.add_rule(refused, name)
         except (OSError, ValueError, RuntimeError):
             continue  # a call that this processor does not have
+    shared = seccomp.Arg(3, seccomp.MASKED_EQ, SHARED_ANONYMOUS, SHARED_ANONYMOUS)
+    made.add_rule(refused, "mmap", shared)
+    for option in BUFFER_SIZES:
+        level, name = seccomp.Arg(1, seccomp.EQ, SOL_SOCKET), seccomp.Arg(2, seccomp.EQ, option)
+        made.add_rule(refused, "setsockopt", level, name)
     made.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")  # libraries then take clone
     for flag in NAMESPACES:
         made.add_rule(refused, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, flag, flag))

@@ -11,6 +11,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import secrets
 import select
 import socket
@@ -61,6 +62,7 @@ class Sandbox:
 
     def __init__(self, preloaded: list[str]) -> None:
         self.preloaded = preloaded
+        self._below_tmp = [path for path in sandbox.pythons() if path.startswith("/tmp/")]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the sandbox)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(PATIENCE)
@@ -73,7 +75,7 @@ class Sandbox:
     def start(self, limits: Limits) -> Worker:
         """A worker of these limits. Raises SandboxFault where the sandbox gives none."""
         told: dict[str, Any] = {**limits.as_dict(), "uid": None, "walls": True}
-        told["below_tmp"] = [path for path in sandbox.pythons() if path.startswith("/tmp/")]
+        told["below_tmp"] = self._below_tmp
         told["filter"] = base64.b64encode(seccomp.program()).decode()
         if os.geteuid() == 0:
             told["uid"] = secrets.choice(UIDS)
@@ -84,12 +86,20 @@ class Sandbox:
             os.close(number)
         streams = os.fdopen(requests, "wb"), os.fdopen(replies, "rb")
         try:
-            self._hear(b"forked")
-            worker = usage.family_of(self.pid)[1]
-        except (SandboxFault, IndexError):
+            worker = self._number_outside(int(self._hear()))
+        except (SandboxFault, ValueError):
             sandbox.close(*streams)
             raise SandboxFault(f"the sandbox started no worker: {self.errors()}") from None
         return Worker(self, worker, *streams)
+
+    def _number_outside(self, inside: int) -> int:
+        """The number here of a process that the warm one knows by another. Raises ValueError."""
+        for pid in usage.family_of(self.pid)[1:]:
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
+                numbers = re.search(r"^NSpid:(.*)$", file.read(), re.M)
+                if numbers and int(numbers[1].split()[-1]) == inside:
+                    return pid
+        raise ValueError(f"no process {inside} inside")
 
     def ended(self, seconds: float) -> int | None:
         """The exit code of the worker, once it has ended; None when it has not by then."""

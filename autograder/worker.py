@@ -7,6 +7,7 @@ so that no checker, no reference and no grade can be found here.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.machinery
 import json
 import os
@@ -53,6 +54,8 @@ def serve(requests_from: int, replies_to: int, shell: Any = None) -> None:
         os.dup2(quiet, descriptor)
     os.close(quiet)
 
+    myself = os.getpid()
+
     def send(message: Any) -> None:
         replies.write(pack(message))
 
@@ -61,6 +64,7 @@ def serve(requests_from: int, replies_to: int, shell: Any = None) -> None:
             continue
         send({"cell": number})
         failure = _run_cell(shell, source, task["cell_seconds"])
+        _end_if_not(myself)
         if failure is not None:
             send({"failed": number, "error": failure})
     send({"ready": sorted(n for n in task["names"] if n in shell.user_ns)})
@@ -68,11 +72,18 @@ def serve(requests_from: int, replies_to: int, shell: Any = None) -> None:
     runner = NamespaceRunner(shell.user_ns)
     while (frame := read_frame(requests)) is not None:
         reply = _answer(runner, unpack(frame), task["call_seconds"])
+        _end_if_not(myself)
         try:
             packed = pack(reply)
         except (ValueError, MemoryError) as problem:
             packed = pack({"error": ["ValueError", "Exception"], "text": f"result {problem}"})
         replies.write(packed)
+
+
+def _end_if_not(myself: int) -> None:
+    """End a copy of this process that a student's code forked and left running on."""
+    if os.getpid() != myself:
+        os._exit(0)
 
 
 def _run_cell(shell: Any, source: str, seconds: float) -> list[str] | None:
@@ -196,6 +207,13 @@ def make_shell() -> Any:
     # `%matplotlib inline` asks for a window, and there is none.
     shell.enable_gui = lambda gui=None: None  # type: ignore[method-assign]
     return shell
+
+
+def let_backends_be_asked_for() -> None:
+    """`matplotlib.use("TkAgg")` is no error before pyplot is imported, and here it was already."""
+    import matplotlib
+
+    matplotlib.use = functools.partial(matplotlib.use, force=False)
 
 
 def bring_fonts() -> None:

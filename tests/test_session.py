@@ -1,6 +1,7 @@
 """A student's process: what it may do, how it may end, and that nothing of it stays behind."""
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
-from autograder import sandbox, walls, warm
+from autograder import sandbox, usage, walls, warm
 from autograder.answers import Answers, StudentError
 from autograder.notebooks import cells_in
 from autograder.sandbox import Limits
@@ -208,7 +209,7 @@ def h(x):
     with submitted(look) as session:
         paths = [str(root / p) for p in ("solutions", "autograder", "_toc.yml", "tests")]
         assert ask(session, "f", [*paths, str(tmp_path), "/etc/passwd", "/etc/shadow"]) == []
-        assert not {"USER", "PYTHONPATH", "VIRTUAL_ENV"} & set(ask(session, "g", 0))
+        assert not {"SHELL", "PYTHONPATH", "VIRTUAL_ENV"} & set(ask(session, "g", 0))
         assert len(ask(session, "h", 0)) <= 3  # its own processes alone
 
 
@@ -234,6 +235,9 @@ def g(x):
 REFUSED = {
     "a user namespace": "libc.unshare(0x10000000)",
     "memory that belongs to no process": "libc.memfd_create(b'x', 0)",
+    "shared memory without a file": "libc.mmap(0, 4096, 3, 0x21, -1, 0)",
+    "larger buffers of a socket": "libc.setsockopt(3, 1, 7, ctypes.byref(ctypes.c_int(9)), 4)",
+    "a newer call for mounts": "libc.syscall(467, -100, b'/', 0, 0, 0)",
     "System V shared memory": "libc.shmget(0, 1 << 20, 0o1600)",
     "a vsock socket": "libc.socket(40, 1, 0)",
     "a netlink socket": "libc.socket(16, 3, 0)",
@@ -310,6 +314,84 @@ def g(x):
             with pytest.raises(StudentError, match="Read-only"):
                 ask(session, "g", 0)
     warm.close_all()
+
+
+def test_each_worker_of_a_kept_sandbox_is_watched() -> None:
+    for _ in range(6):
+        with submitted("def f(x):\n    return 1") as session:
+            assert ask(session, "f", 0) == 1
+            worker = psutil.Process(session._process.pid)  # type: ignore[union-attr]
+            assert worker.status() != psutil.STATUS_ZOMBIE
+            assert usage.of_tree(worker.pid, 1 << 40).memory > 10 << 20
+
+
+def test_processes_that_hide_from_the_watch_are_seen() -> None:
+    headless = """
+import ctypes, os, threading, time
+def hold():
+    block = os.urandom(150 << 20)
+    time.sleep(60)
+for _ in range(5):
+    if os.fork() == 0:
+        threading.Thread(target=hold).start()
+        ctypes.CDLL(None).syscall(60, 0)  # the first thread ends, the process lives
+time.sleep(60)
+"""
+    unfetched = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+until = time.monotonic() + 60
+for _ in range(4):
+    if os.fork() == 0:
+        while time.monotonic() < until:
+            if os.fork() == 0:
+                end = time.monotonic() + 0.4
+                while time.monotonic() < end:
+                    pass
+                os._exit(0)
+            time.sleep(0.4)
+        os._exit(0)
+time.sleep(60)
+"""
+    limits = replace(LIMITS, cell_seconds=15, wall_seconds=60)
+    for cell, status, seconds in ((headless, "out of memory", 60), (unfetched, "timeout", 6)):
+        limits = replace(limits, cpu_seconds=seconds)
+        with submitted(cell, "def f(x):\n    return x", limits=limits) as session:
+            assert ask(session, "f", 1) == 1
+            assert session.status == status and "more than" in session.failed_cells[0]
+
+
+FRIENDLY = {
+    "a backend for windows": "import matplotlib\nmatplotlib.use('TkAgg')\ndef f(x):\n    return x",
+    "the user's name": "import getpass\nwho = getpass.getuser()\ndef f(x):\n    return x",
+    "a fork that runs on": "import os\npid = os.fork()\nprint(pid)\ndef f(x):\n    return x",
+    "a fork in an answer": "import os\ndef f(x):\n    os.fork()\n    return x",
+    "a server of its own": "import socket\ndef f(x):\n"
+    "    with socket.create_server(('127.0.0.1', 0)) as server:\n"
+    "        socket.create_connection(server.getsockname()).close()\n    return x",
+    "a pool of processes": "from multiprocessing import Pool\ndef double(x):\n    return 2 * x\n"
+    "def f(x):\n    with Pool(2) as pool:\n        return pool.map(double, [x])[0] / 2",
+    "a gradient": "import torch\ndef f(x):\n    t = torch.tensor(float(x), requires_grad=True)\n"
+    "    (t * t).backward()\n    return float(t.grad) / 2",
+}
+
+
+@pytest.mark.parametrize("what", FRIENDLY)
+def test_what_works_in_a_fresh_process_works_in_a_forked_one(what: str) -> None:
+    limits = replace(LIMITS, cell_seconds=10, call_seconds=5, memory_bytes=2 << 30)
+    with Session([FRIENDLY[what]], ["f"], limits, preload=True) as session:
+        assert ask(session, "f", 3) == 3 and ask(session, "f", 4) == 4
+        assert session.status == "graded" and not session.failed_cells
+
+
+def test_a_sandbox_that_dies_while_a_cell_runs_stops_no_batch() -> None:
+    with submitted("import time\ntime.sleep(1.5)", "def f(x):\n    return x") as session:
+        session._start()
+        home = psutil.Process(session._process._home.pid)  # type: ignore[union-attr]
+        threading.Timer(0.7, home.kill).start()
+        session._start = lambda start=session._start: setattr(session, "_start", start)  # type: ignore[method-assign]
+        session.load()
+        assert ask(session, "f", 3) == 3 and session.status == "crashed"
 
 
 def test_a_sandbox_that_died_is_replaced() -> None:
