@@ -6,10 +6,12 @@ A student's bundle carries only the commands that a student needs; what is not t
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from . import commands
 from .course import CourseError
@@ -29,8 +31,11 @@ NAMES = (
 )
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser with every command that is installed."""
+def parser(asked: str) -> argparse.ArgumentParser:
+    """The parser of every command that is installed, with the options of the one that is asked.
+
+    Others are not even imported: nbgrader alone takes longer than most commands.
+    """
     top = argparse.ArgumentParser(
         prog="python -m autograder",
         description="Check, generate, release and grade the course's exercises.",
@@ -39,10 +44,11 @@ def parser() -> argparse.ArgumentParser:
     listed = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in NAMES:
         module_name = f"{commands.__name__}.{name.replace('-', '_')}"
-        if importlib.util.find_spec(module_name) is None:
+        found = importlib.util.find_spec(module_name)
+        if found is None or found.origin is None:
             continue
-        module = importlib.import_module(module_name)
-        first, rest = str(module.__doc__).split("\n", 1)
+        text = Path(found.origin).read_text("utf-8")
+        first, rest = str(ast.get_docstring(ast.parse(text))).split("\n", 1)
         command = listed.add_parser(
             name,
             help=first,
@@ -50,14 +56,17 @@ def parser() -> argparse.ArgumentParser:
             epilog=rest.strip(),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.arguments(command)
-        command.set_defaults(run=module.run)
+        if name == asked:
+            module = importlib.import_module(module_name)
+            module.arguments(command)
+            command.set_defaults(run=module.run)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
-    options = parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(words[0] if words else "").parse_args(words)
     try:
         return int(options.run(options))
     except CourseError as error:

@@ -129,7 +129,7 @@ def test_every_command_has_help_with_two_examples_and_exit_codes(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        parser().parse_args([name, "--help"])
+        parser(name).parse_args([name, "--help"])
     shown = capsys.readouterr().out
     assert ended.value.code == 0
     assert shown.count(f"python -m autograder {name}") >= 2
