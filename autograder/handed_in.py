@@ -61,7 +61,9 @@ def claim(kind: str, name: str, chapters: Sequence[str]) -> Claim:
             late = bool(found.groupdict().get("late"))
             named = named_chapter(_stem(file), chapters)
             return Claim(who, student, file, named, number, tail, late)
-    raise Unclear(f"its name is not one that {kind.capitalize()} writes")
+    raise Unclear(
+        f"its name is not one that {kind.capitalize()} writes; where does it come from (--from)?"
+    )
 
 
 def person(found: re.Match[str] | dict[str, str | None]) -> tuple[str, str]:

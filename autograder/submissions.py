@@ -43,7 +43,7 @@ def find(submitted: Path, chapters: tuple[str, ...] | None = None) -> list[Task]
     """
     if not submitted.is_dir():
         raise course.CourseError(
-            f"there is no folder {submitted}: it should hold a folder a student"
+            f"there is no folder {submitted}: it should hold one folder for each student"
         )
     with os.scandir(submitted) as entries:
         students = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))

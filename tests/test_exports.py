@@ -97,6 +97,17 @@ def test_canvas_own_export_is_filled_and_nothing_else_changes(tmp_path: Path) ->
     assert "Canvas says EX" in told and "Canvas says N/A" in told and "the grader failed" in told
 
 
+def test_who_is_in_the_roster_alone_is_told_and_keeps_the_cell(tmp_path: Path) -> None:
+    roster = tmp_path / "roster.csv"
+    roster.write_text('Student,ID,SIS Login ID\nAda,1,ada\n"Gauss, Carl",2,gauss\n')
+    request = Request(grades(tmp_path, submission("ada")), tmp_path / "out.csv", roster)
+    export("canvas", request)
+    (told,) = [note for note in request.notes if "nothing graded" in note]
+    assert "Gauss, Carl" in told and "Ada" not in told and not request.left_out
+    rows = list(csv.reader((tmp_path / "out.csv").open()))
+    assert rows[2][-1] == "" and rows[1][-1] != ""
+
+
 def test_without_a_roster_canvas_gets_what_it_needs(tmp_path: Path) -> None:
     folder = grades(
         tmp_path,

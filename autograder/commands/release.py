@@ -28,7 +28,8 @@ def run(options: argparse.Namespace) -> int:
     from ..release import Leak, release  # nbformat takes a second to import
 
     try:
-        print(release(options.out))
+        archive = release(options.out)
+        print(f"bundle: {options.out}\nzip:    {archive}\nno line of a solution is inside")
     except Leak as leak:
         print(f"error: not released: {leak}", file=sys.stderr)
         return 1

@@ -53,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     outputs.replace(options.out, class_report.page(chapters, unreadable, found or None))
     pairs = sum(findings.found for findings in found.values())
     said = f"; similar pairs: {pairs}" if options.submitted else ""
-    print(f"{sum(c.submissions for c in chapters)} results of {len(chapters)} chapters{said}")
+    of = f"{len(chapters)} chapter{'s' * (len(chapters) > 1)}"
+    print(f"{sum(c.submissions for c in chapters)} results of {of}{said}")
     print(f"report: {options.out}")
     return 0

@@ -38,6 +38,15 @@ class Request:
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
+    def absent(self, names: list[str]) -> None:
+        """Tell who is in the roster alone. Their cells stay as they were."""
+        if names:
+            more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+            self.notes.append(
+                f"in the roster, and nothing graded (the cell stays as it was): "
+                f"{'; '.join(names[:20])}{more}"
+            )
+
     def ungraded(self, result: SubmissionResult) -> bool:
         """Whether the grader failed on a submission; if so, that is told."""
         if result.score is None:

@@ -42,6 +42,7 @@ def _filled(request: Request, results: list[SubmissionResult], roster: Roster) -
     ]
     places, lost = rosters.match((r.student for r in results), rows, keys)
     request.left_out += lost
+    request.absent(rosters.without_result(rows, places, ("Student", "LastName")))
     maxima = {r.chapter: r.max_score for r in results}
     columns = {c: _column(request, roster, c, maxima[c]) for c in maxima}
     for result in results:

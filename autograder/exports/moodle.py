@@ -48,6 +48,7 @@ def write(request: Request, results: list[SubmissionResult]) -> None:
     ]
     places, lost = rosters.match((r.student for r in results), rows, keys)
     request.left_out += lost
+    request.absent(rosters.without_result(rows, places, ("Full name", "Identifier")))
     for result in results:
         if result.student in places and not request.ungraded(result):
             _fill(request, roster, places[result.student], result, grade)

@@ -129,6 +129,15 @@ def match(
     return found, lost
 
 
+def without_result(
+    rows: dict[int, dict[str, str]], places: dict[str, int], names: tuple[str, ...]
+) -> list[str]:
+    """Who is in the roster and has no result, by the first of these columns that is filled."""
+    taken = set(places.values())
+    absent = (row for index, row in rows.items() if index not in taken)
+    return [next((row[n] for n in names if row.get(n)), "a row without a name") for row in absent]
+
+
 def plain(text: str) -> str:
     """A name without what is written in one way here and in another there.
 
