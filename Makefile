@@ -6,12 +6,13 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help course book serve grade assignment test lint format bench-grading bench-scale clean FORCE
+.PHONY: help course book serve grade assignment test test-all lint format bench-grading bench-scale clean FORCE
 
 PYTHON ?=
 PORT ?= 8000
 JOBS ?=
-PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
+PYTEST_EVERY := -n auto --dist loadscope --no-loadscope-reorder
+PYTEST_ARGS ?= $(PYTEST_EVERY) -m "not long"
 # COURSE_SOLUTIONS=hide builds a book without solutions, for a graded class.
 COURSE_SOLUTIONS ?=
 export COURSE_SOLUTIONS
@@ -76,12 +77,15 @@ grade: $(CLASS_MADE)/graded ## grade class/submitted; the sample class where not
 	@echo 'grade table: $(TABLE)'
 
 # The tests read the book with its solutions, whatever is built beside it. It is built while the code is looked at.
-test: .need-sandbox .need-browser .need-database ## lint, types and every test
+test: .need-sandbox .need-browser ## lint, types and every test but those that take minutes
 	@mkdir -p $(MADE); \
 	$(MAKE) --no-print-directory book COURSE_SOLUTIONS= >$(MADE)/book.log 2>&1 & book=$$!; \
 	$(MAKE) --no-print-directory lint && $(RUN) -m pytest -q --doctest-modules solutions autograder; \
 	looked=$$?; wait $$book || { cat $(MADE)/book.log; exit 1; }; exit $$looked
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+test-all: .need-database ## every test: the attacks through both front doors, kills, formgrader, PostgreSQL too
+	@$(MAKE) --no-print-directory test PYTEST_ARGS='$(PYTEST_EVERY)'
 
 bench-scale: .need-sandbox .venv/.made ## grade N=10000 small submissions, and tell rate and memory
 	@$(RUN) tools/bench_scale.py $(or $(N),10000) $(if $(JOBS),--jobs $(JOBS))

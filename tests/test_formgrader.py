@@ -31,7 +31,7 @@ from tests.nbgrader_class import (
 
 pytestmark = [
     pytest.mark.sandbox,
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(not sandbox.available(), reason=f"NO SANDBOX: {sandbox.problem()}"),
     pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),
 ]

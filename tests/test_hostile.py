@@ -23,7 +23,7 @@ from tests.hostile.world import PATIENCE, World, adopting
 
 pytestmark = [
     pytest.mark.sandbox,
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(not sandbox.available(), reason=f"NO SANDBOX: {sandbox.problem()}"),
 ]
 WALL, MARGIN = 20, 20  # seconds for a submission; for a warm sandbox to start and its last to end

@@ -20,7 +20,7 @@ from tests.hostile.world import PATIENCE, World
 
 pytestmark = [
     pytest.mark.sandbox,
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(not sandbox.available(), reason=f"NO SANDBOX: {sandbox.problem()}"),
 ]
 POINTS = {e.name: e.points for e in course.manifest(CHAPTER)}

@@ -39,7 +39,10 @@ NO_SERVER = (
     "NO POSTGRESQL: the grade book is not tested in PostgreSQL. Install it with "
     "'apt-get install postgresql' (its server need not run)."
 )
-pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),
+]
 
 
 def programs() -> Path | None:

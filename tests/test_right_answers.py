@@ -26,7 +26,7 @@ def test_each_chapter_has_right_answers_in_several_styles(chapter):
     assert len([file for file in FILES if file.parent.name == chapter]) >= 3
 
 
-@pytest.mark.parametrize("seed", [PUBLIC_SEED, 1, 2])
+@pytest.mark.parametrize("seed", [PUBLIC_SEED, 1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_a_right_answer_earns_every_point(file, seed):
     with warnings.catch_warnings(), contextlib.ExitStack() as quiet:
