@@ -36,6 +36,8 @@ def program() -> bytes:
     """The filter in the kernel's own form. Raises FilterMissing."""
     try:
         import pyseccomp as seccomp
+    except ModuleNotFoundError:
+        raise FilterMissing("pyseccomp is missing: pip install pyseccomp") from None
     except (ImportError, OSError, RuntimeError) as error:
         raise FilterMissing(
             f"libseccomp is missing ({error}): sudo apt-get install libseccomp2"
