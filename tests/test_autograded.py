@@ -301,6 +301,7 @@ def test_a_name_that_is_no_folder_is_refused(tmp_path: Path, name: str) -> None:
         autograded.write(tmp_path / "deep", None, result(name))
 
 
+@pytest.mark.long
 def test_nothing_that_is_handed_in_stops_nbgraders_own_door_or_raises_a_score(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

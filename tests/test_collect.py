@@ -520,6 +520,7 @@ def test_wrong_requests_are_told(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_exchange_is_collected_by_nbgrader_and_no_link_is_followed(tmp_path: Path) -> None:
     inbound = tmp_path / "exchange" / "positional-encoding" / "inbound"
 

@@ -22,7 +22,7 @@ from autograder.results import SubmissionResult, from_json, to_json
 from autograder.sandbox import Limits
 from tests.tiny import CHAPTER, answers, command, grade, hand_in, notebook, table
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+pytestmark = [pytest.mark.sandbox, pytest.mark.long]
 needs_sandbox = pytest.mark.skipif(
     not sandbox.available(), reason=f"NO SANDBOX: {sandbox.problem()}"
 )
@@ -120,7 +120,6 @@ def test_what_is_on_its_way_is_bounded_in_bytes_too(
     assert sorted(ended) == list(range(6))
 
 
-@pytest.mark.long
 def test_of_a_process_that_dies_nothing_is_lost_and_only_a_poison_is_given_up(
     crowd: engine.Crowd, tmp_path: Path
 ) -> None:
@@ -407,7 +406,6 @@ def grade_book(folder: Path) -> dict[str, float]:
     return {name: round(score, 2) for name, score in rows}
 
 
-@pytest.mark.long
 @needs_sandbox
 def test_kills_at_any_moment_leave_what_an_undisturbed_run_leaves(
     small: Path, tmp_path: Path
@@ -501,7 +499,6 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
                 process.wait(30)
 
 
-@pytest.mark.long
 @needs_sandbox
 def test_the_workers_of_a_scheduler_give_the_same_table(
     small: Path, scheduler: dict[str, str], tmp_path: Path
