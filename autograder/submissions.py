@@ -46,7 +46,7 @@ def find(submitted: Path, chapters: tuple[str, ...] | None = None) -> list[Task]
             f"there is no folder {submitted}: it should hold one folder for each student"
         )
     with os.scandir(submitted) as entries:
-        students = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
+        students = sorted(e.name for e in entries if e.is_dir() and _is_students(e))
     folders = [os.path.join(submitted, name) for name in students]
     wanted = chapters or tuple(
         c for c in course.chapters() if any(os.path.isdir(os.path.join(f, c)) for f in folders)
@@ -58,6 +58,12 @@ def find(submitted: Path, chapters: tuple[str, ...] | None = None) -> list[Task]
         )
     named = [(_readable(name), os.path.join(submitted, name)) for name in students]
     return [Task(name, chapter, folder) for chapter in wanted for name, folder in named]
+
+
+def _is_students(folder: os.DirEntry[str]) -> bool:
+    """Hidden folders belong to programs, unless there is a chapter in them."""
+    chapters = (os.path.join(folder.path, chapter) for chapter in course.chapters())
+    return not folder.name.startswith(".") or any(map(os.path.isdir, chapters))
 
 
 def located(submitted: Path, place: str) -> Path:

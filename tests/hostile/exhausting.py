@@ -145,7 +145,7 @@ ATTACKS: list[Attack] = [
            status="graded|crashed|out of memory|timeout"),
     attack("memory-bomb", "takes memory for ever", LIST, status="out of memory"),
     attack("shared-memory", "takes shared memory, which limits of data do not count", SHARED,
-           status="out of memory|timeout"),
+           status="graded|out of memory|timeout"),
     attack("memory-files", "fills memory files that belong to no process", MEMFD,
            status="graded|out of memory"),
     attack("segments", "fills System V segments and lets them go", SEGMENTS,
