@@ -11,6 +11,10 @@ from typing import Any
 
 MAX_BYTES = 20 << 20
 MAX_CODE = 3 << 20  # as it travels: less than a message may hold
+# No link is followed, no pipe waited for, and on Windows no line end is changed.
+SAFELY = os.O_RDONLY
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+    SAFELY |= getattr(os, _flag, 0)
 
 
 class Malformed(Exception):
@@ -33,7 +37,7 @@ def read_bytes(file: Path) -> bytes:
         raise Malformed(f"{file.name} is no regular file")
     if status.st_size > MAX_BYTES:
         raise Malformed(f"{file.name} is larger than {MAX_BYTES >> 20} MiB: clear its outputs")
-    with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as opened:
+    with open(os.open(file, SAFELY), "rb") as opened:
         content = opened.read(MAX_BYTES + 1)  # it may have been exchanged or have grown meanwhile
     if len(content) > MAX_BYTES:
         raise Malformed(f"{file.name} is larger than {MAX_BYTES >> 20} MiB: clear its outputs")

@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -141,10 +140,12 @@ def kill_family(pid: int, *, itself: bool = True) -> None:
 def _kill(pid: int) -> bool:
     """Whether there was anything to kill: what has ended and is not yet fetched is nothing."""
     try:
-        dead = psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-        if dead and len(os.listdir(f"/proc/{pid}/task")) == 1:  # no other thread lives on
+        process = psutil.Process(pid)
+        if (
+            process.status() == psutil.STATUS_ZOMBIE and len(os.listdir(f"/proc/{pid}/task")) == 1
+        ):  # no other thread lives on
             return False
-        os.kill(pid, signal.SIGKILL)
+        process.kill()
     except (psutil.Error, OSError):
         return False
     return True

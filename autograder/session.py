@@ -15,7 +15,7 @@ from typing import Any
 from . import sandbox, usage, warm
 from .answers import StudentError
 from .assertions import NOT_WRITTEN
-from .channel import Channel
+from .channel import open_channel
 from .sandbox import Limits, Process, SandboxFault, SandboxMissing
 from .wire import ProtocolError, pack, unpack
 from .worker import WAIT
@@ -23,6 +23,7 @@ from .worker import WAIT
 GRADED, TIMEOUT, MEMORY, CRASHED = "graded", "timeout", "out of memory", "crashed"
 RESTARTS = 8
 WATCH = 0.2  # seconds between two looks at what a working process uses
+OUT_OF_TIME = [getattr(signal, name, None) for name in ("SIGXCPU", "SIGALRM")]  # not on Windows
 GRACE = 3.0  # seconds between the alarm inside the worker and its end from outside
 
 
@@ -188,7 +189,7 @@ class Session:
         self._began = time.monotonic()  # how long a sandbox took to start is not the student's
         self._looked, self._measured, self._seconds = self._began, 0.0, 0.0
         self._deadline = min(self._deadline, self._began + self.limits.wall_seconds)
-        self._channel = Channel(process.requests, process.replies)
+        self._channel = open_channel(process.requests, process.replies)
         cells = json.dumps(self.cells)  # one text, however many they are
         task = {"cells": cells, "names": self.names, "skip": sorted(self._skip)}
         seconds = {k: getattr(self.limits, k) for k in ("cell_seconds", "call_seconds")}
@@ -240,7 +241,7 @@ class Session:
             return _Ended(CRASHED, "its sandbox ended")
         if code is None:
             return _Ended(CRASHED, "the process closed its connection")
-        if code - 128 in (signal.SIGXCPU, signal.SIGALRM):
+        if code - 128 in OUT_OF_TIME:
             return _Ended(TIMEOUT, "the process used up its processor time")
         return _Ended(CRASHED, f"the process ended by itself (exit code {code})")
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from autograder import warm
 from autograder.answers import Answers, StudentError
-from autograder.channel import Channel
+from autograder.channel import Channel, ThreadedChannel
 from autograder.sandbox import Limits
 from autograder.session import CRASHED, GRADED, MEMORY, TIMEOUT, Session
 from autograder.wire import MAX_BLOBS, MAX_HEADER, ProtocolError, pack, unpack
@@ -150,6 +150,37 @@ def test_a_process_that_falls_silent_costs_its_own_time_and_no_more(
     session, answer = told(said, hangs_up=False)
     assert isinstance(answer, StudentError) and session.status in (TIMEOUT, CRASHED)
     assert time.monotonic() - started < QUICK.wall_seconds + 4
+
+
+def test_where_pipes_cannot_be_polled_threads_carry_the_frames(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on Windows, where a student's own check runs without walls."""
+    monkeypatch.delattr("select.poll")
+    code = """
+import os
+def f(x):
+    return "y" * x
+def g(x):
+    os._exit(3)
+def h(x):
+    while True:
+        pass
+"""
+    limits = replace(Limits(), call_seconds=1.0, wall_seconds=60.0)
+    with Session([code], ["f", "g", "h"], limits, walls=False) as session:
+        answers = Answers(session)
+        session.begin("f")
+        assert answers.f(3) == "yyy" and len(answers.f(3_000_000)) == 3_000_000
+        assert isinstance(session._channel, ThreadedChannel)
+        for name, told in (("g", "ended by itself"), ("h", "took longer")):
+            session.begin(name)
+            with pytest.raises(StudentError, match=told):
+                getattr(answers, name)(1)
+        session.begin("f")
+        assert answers.f(1) == "y" and session.status == TIMEOUT
+    time.sleep(1.5)
+    assert not [t for t in threading.enumerate() if t.name.endswith(("(_read)", "(_write)"))]
 
 
 def test_a_length_that_is_claimed_is_not_allocated() -> None:
