@@ -11,6 +11,8 @@ import contextlib
 import logging
 import os
 import signal
+import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -43,13 +45,16 @@ class Crowd:
         self._client: Any = None
         self._cluster: Any = None
         self._counted = 0.0
+        self._over = threading.Event()
 
     def __enter__(self) -> Crowd:
         if self._address is not None:
             self._join()
+            threading.Thread(target=self._watch, name="workers", daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        self._over.set()
         with contextlib.suppress(Exception):
             if self._client is not None:
                 self._client.close(timeout=2)
@@ -173,6 +178,20 @@ class Crowd:
                 + START.format(address=address)
             ) from None
         self.versions = self._agreed(address)
+
+    def _watch(self) -> None:
+        """Say it when all workers have left: grading then waits, and nothing else would tell."""
+        alone = False
+        while not self._over.wait(LOOK):
+            with contextlib.suppress(Exception):  # of a connection that is lost or just closed
+                was, alone = alone, not self._client.nthreads()
+                if alone and not was:
+                    print(
+                        f"\nno worker is left at {self._address}: grading waits for one. In the "
+                        f"course's folder, run {START.format(address=self._address)}\n"
+                        "or press Ctrl-C: what was finished is kept",
+                        file=sys.stderr,
+                    )
 
     def _agreed(self, address: str) -> dict[str, Any]:
         """The versions of all workers; raises CourseError where one grades differently."""

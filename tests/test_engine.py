@@ -499,6 +499,23 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
                 process.wait(30)
 
 
+def test_it_is_said_when_all_workers_have_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from distributed import LocalCluster
+
+    monkeypatch.setattr(engine, "LOOK", 0.1)
+    options = {"processes": False, "dashboard_address": None, "n_workers": 1}
+    with LocalCluster(**options) as cluster, engine.Crowd(1, cluster.scheduler_address):
+        assert capsys.readouterr().err == ""
+        cluster.scale(0)
+        told, deadline = "", time.monotonic() + 30
+        while "Ctrl-C" not in told and time.monotonic() < deadline:
+            time.sleep(0.1)
+            told += capsys.readouterr().err
+        assert told.count("no worker is left") == 1 and "dask worker" in told
+
+
 @needs_sandbox
 def test_the_workers_of_a_scheduler_give_the_same_table(
     small: Path, scheduler: dict[str, str], tmp_path: Path
