@@ -11,7 +11,7 @@ from . import course, identity
 from .answers import StudentError
 from .notebooks import Malformed, cells_of
 from .results import GRADER_ERROR, ExerciseResult, SubmissionResult
-from .running import grade_answers
+from .running import DRAWS, grade_answers
 from .sandbox import Limits, SandboxMissing
 from .session import Session
 from .standard import Live
@@ -75,6 +75,7 @@ def grade_cells(
                 Live(result.seed),
                 seed=result.seed,
                 hidden=True,
+                draws=DRAWS,
                 defined=session.defined,
             )
             result.status = session.status

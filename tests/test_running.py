@@ -100,6 +100,41 @@ def test_weights_share_out_the_points(tiny: Callable[..., Any]) -> None:
     assert "TypeError is needed, but the code returned a str" in result.checks[1].message
 
 
+def test_what_a_wrong_answer_loses_hangs_little_on_its_seed(tiny: Callable[..., Any]) -> None:
+    """It passes the first check where no number happens to be large."""
+
+    def wrong(x: Any) -> Any:
+        return double(x) if isinstance(x, str) or np.max(x) < 1.5 else x
+
+    points = {
+        draws: {tiny(wrong, seed=n, draws=draws).points for n in range(20)} for draws in (1, 30)
+    }
+    assert points == {1: {0.0, 1.5}, 30: {0.0}}
+    again = tiny(wrong, seed=1, draws=30).checks[0]
+    assert "numbers differ" in again.message and "student.double" not in again.message
+
+
+def test_an_answer_without_a_fault_is_asked_once_and_one_with_a_fault_where_it_passes(
+    tiny: Callable[..., Any],
+) -> None:
+    asked: list[Any] = []
+
+    def noted(x: Any) -> Any:
+        asked.append(x)
+        return double(x)
+
+    def wrong_far_out(x: Any) -> Any:
+        return noted(x) if isinstance(x, str) or np.max(x) < 1e9 else x
+
+    tiny(noted, draws=4)
+    assert len(asked) == 4  # the second check asks twice
+    asked.clear()
+    result = tiny(wrong_far_out, draws=4)
+    assert result.points == 2.25 and [c.passed for c in result.checks] == [True, True, False]
+    assert len(asked) == 4 * 3
+    assert len({float(x[0, 0]) for x in asked if np.ndim(x)}) == 4  # other inputs each time
+
+
 def test_a_known_mistake_is_named(tiny: Callable[..., Any]) -> None:
     result = tiny(squared)
     assert result.misconception["id"] == "square"

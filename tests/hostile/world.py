@@ -91,6 +91,7 @@ class World:
             stderr=subprocess.PIPE,
             text=True,
             errors="surrogateescape",
+            start_new_session=True,  # for `adopting`
         )
 
     def digest(self) -> str:
@@ -154,19 +155,28 @@ def hosts() -> list[str]:
 def adopting() -> Iterator[list[str]]:
     """Whatever is left of the processes started inside comes to this one; they are listed, ended.
 
-    An orphan goes to the nearest ancestor that asked for it (PR_SET_CHILD_SUBREAPER).
+    An orphan goes to the nearest ancestor that asked for it (PR_SET_CHILD_SUBREAPER). One from a
+    session that was there before, as of a browser that other tests share, is not of them.
     """
     left: list[str] = []
     me = psutil.Process()
-    before = {child.pid for child in me.children(recursive=True)}
+    before = {me.pid, *(child.pid for child in me.children(recursive=True))}
+    sessions = {session(pid) for pid in before}
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
     try:
         yield left
     finally:
         ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)
-        orphans = [c for c in me.children(recursive=True) if c.pid not in before]
+        orphans = [c for c in me.children(recursive=True) if session(c.pid) not in sessions]
         _, alive = psutil.wait_procs(orphans, timeout=3)
         for orphan in alive:
             with contextlib.suppress(psutil.Error):
                 left.append(f"{orphan.pid} {orphan.status()} {' '.join(orphan.cmdline())[:200]}")
                 orphan.kill()
+
+
+def session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:  # it has ended, and waits to be fetched
+        return None
