@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import errno
 import importlib
 import importlib.util
 import sys
@@ -17,6 +18,11 @@ from . import commands
 from .course import CourseError
 from .sandbox import SandboxMissing
 
+# Errors of disks and rights, which are no faults of ours.
+OF_THE_MACHINE = {
+    getattr(errno, name, None)
+    for name in ("ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EIO", "EMFILE", "ENFILE")
+}
 NAMES = (
     "doctor",
     "check",
@@ -71,6 +77,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.run(options))
     except CourseError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if error.errno not in OF_THE_MACHINE:
+            raise
+        place = f" ({error.filename})" if error.filename else ""
+        print(
+            f"error: {error.strerror}{place}. What was finished is kept: mend this and run the "
+            "same command again",
+            file=sys.stderr,
+        )
         return 2
     except SandboxMissing as error:
         print(f"error: no sandbox, so no grading. {error}", file=sys.stderr)
