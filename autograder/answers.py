@@ -21,7 +21,10 @@ class StudentError(Exception):
     """The answer raised. `types` names the exception's class and its bases, nearest first.
 
     `function` and `line` tell where in the student's own code, the line counted in its cell.
+    `ours`: the words are the grader's, so that they hold nothing which the answer made up.
     """
+
+    ours = False
 
     def __init__(
         self, types: tuple[str, ...], message: str, function: str = "", line: int = 0
@@ -30,6 +33,25 @@ class StudentError(Exception):
         self.message = message
         self.function, self.line = function, line
         super().__init__(f"{self.types[0]}: {message}")
+
+
+class Gone(StudentError):
+    """The answer cannot be asked: its process hung, died, or ran out of its limits."""
+
+    ours = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(("Gone",), message)
+
+
+class Undefined(StudentError):
+    """There is no such name."""
+
+    ours = True
+
+    def __init__(self, name: str, further: str = "") -> None:
+        end = further or ": run the cell that defines it, and keep its spelling"
+        super().__init__(("NameError", "Exception"), f"the name {name!r} is not defined{end}")
 
 
 @dataclass(frozen=True)
@@ -256,7 +278,7 @@ def _both(reply: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     pair = reply if isinstance(reply, tuple) and len(reply) == 2 else (None, None)
     value, inputs = pair
     if not isinstance(inputs, tuple) or len(inputs) != len(args):
-        raise StudentError(("Gone",), "the process sent no proper reply")
+        raise Gone("the process sent no proper reply")
     return value, inputs
 
 

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from .answers import Answer, Answers, Instance, StudentError
+from .answers import Answer, Answers, Gone, Handle, Instance, StudentError
 
 NOT_WRITTEN = "NotImplementedError"
 P = ParamSpec("P")
@@ -26,13 +26,16 @@ class CheckFailed(AssertionError):
 
     `message` can be shown to anyone; `values` holds numbers and indices, which are withheld when
     the check is hidden. `about` is the reply that was looked at, so that its call can be told.
+    `plain` takes the place of a message that tells what the answer made: shapes, names of types.
+    An answer could write there what it was asked, and a hidden check keeps that to itself.
     """
 
     about: Any = None
     of_dtype = False  # the values may be right: what was looked at is their dtype
 
-    def __init__(self, message: str, values: str = "") -> None:
+    def __init__(self, message: str, values: str = "", plain: str = "") -> None:
         self.message = message
+        self.plain = plain or message
         self.values = values
         super().__init__(f"{message} {values}".strip())
 
@@ -150,7 +153,10 @@ def shaped(actual: Any, shape: tuple[int, ...], *, what: str = "the result") -> 
     """`actual` as an array of numbers that has this shape: safe to compute with."""
     got = as_array(actual, what)
     if got.shape != shape:
-        raise CheckFailed(f"{what}: the shape is {got.shape}, but {shape} is needed.")
+        raise CheckFailed(
+            f"{what}: the shape is {got.shape}, but {shape} is needed.",
+            plain=f"{what}: the shape is another than {shape}.",
+        )
     return got
 
 
@@ -161,6 +167,7 @@ def good_input() -> Iterator[None]:
         yield
     except CheckFailed as failure:
         failure.message = f"Not looked at yet, since on good input {failure.message}"
+        failure.plain = f"Not looked at yet, since on good input {failure.plain}"
         raise
 
 
@@ -191,7 +198,7 @@ def pair(value: Any, *, what: str = "the result") -> tuple[Any, Any]:
     """`value` is a tuple of two, or anything else that comes apart into two."""
     stacked = isinstance(value, np.ndarray) and value.ndim > 0
     if not (stacked or isinstance(value, tuple | list)) or len(value) != 2:
-        raise CheckFailed(f"{what} must be a pair (two items), but is {_kind(value)}.")
+        raise CheckFailed(*but(f"{what} must be a pair (two items)", value))
     return value[0], value[1]
 
 
@@ -199,7 +206,7 @@ def pair(value: Any, *, what: str = "the result") -> tuple[Any, Any]:
 def instance(value: Any, *, what: str) -> Instance:
     """`value` is an object that can be used (a module, a function), not plain data."""
     if not isinstance(value, Instance):
-        raise CheckFailed(f"{what} must be something to call, but is {_kind(value)}.")
+        raise CheckFailed(*but(f"{what} must be something to call", value))
     return value
 
 
@@ -219,21 +226,26 @@ def refuses(
     try:
         value = answer(*args, **kwargs)
     except StudentError as raised:
-        if "Gone" in raised.types:
+        if isinstance(raised, Gone):
             raise
         if error is not None and error not in raised.types:
             raise CheckFailed(
-                f"{because}: {error} is needed, but the code raised {raised.types[0]}."
+                f"{because}: {error} is needed, but the code raised {raised.types[0]}.",
+                plain=f"{because}: {error} is needed, but the code raised another error.",
             ) from None
         absent = [word for word in naming if word not in raised.message]
         if absent:
+            needed = (
+                f"{because}: an error of your own, with {absent[0]!r} in its message, is needed"
+            )
             raise CheckFailed(
-                f"{because}: an error of your own, with {absent[0]!r} in its message, is needed, "
-                f"but this one reads: {raised.message}"
+                f"{needed}, but this one reads: {raised.message}", plain=f"{needed}."
             ) from None
         return
+    needed = f"{because}: {error or 'an error'} is needed"
     raise CheckFailed(
-        f"{because}: {error or 'an error'} is needed, but the code returned {_kind(value)}."
+        f"{needed}, but the code returned {kind(value)}.",
+        plain=f"{needed}, but the code returned something.",
     )
 
 
@@ -255,9 +267,9 @@ def as_array(value: Any, what: str) -> np.ndarray:
             raise TypeError
         array = np.asarray(value)
     except (ValueError, TypeError, OverflowError, RuntimeError, MemoryError):
-        raise CheckFailed(f"{what} must hold numbers, but is {_kind(value)}.") from None
+        raise CheckFailed(*but(f"{what} must hold numbers", value)) from None
     if array.dtype.kind not in "biufc":
-        raise CheckFailed(f"{what} must hold numbers, but is {_kind(value)}.")
+        raise CheckFailed(*but(f"{what} must hold numbers", value))
     return array
 
 
@@ -288,13 +300,18 @@ def _numbers(first: complex, second: complex) -> tuple[str, str]:
     return a, b
 
 
-def _kind(value: Any) -> str:
-    if isinstance(value, Instance):
-        return f"a {value.handle.type_name}"
+def but(needed: str, value: Any) -> tuple[str, str, str]:
+    """What to say where something is needed and `value` came: message, values, plain message."""
+    return f"{needed}, but is {kind(value)}.", "", f"{needed}."
+
+
+def kind(value: Any) -> str:
+    """What a reply is, in a few words."""
     if value is None:
         return "None"
     shape = getattr(value, "shape", None)
-    if shape is not None:
+    if shape is not None and not isinstance(value, Instance):
         return f"an array of shape {tuple(shape)}"
-    name = type(value).__name__
-    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
+    handle = value.handle if isinstance(value, Instance) else value
+    name = handle.type_name if isinstance(handle, Handle) else type(value).__name__
+    return f"an {name}" if name[:1].lower() in tuple("aeiou") else f"a {name}"

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .answers import Handle, StudentError
+from .answers import Handle, StudentError, Undefined
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARIES = tuple({os.path.realpath(p) + os.sep for p in sysconfig.get_paths().values()}) + (
@@ -54,15 +54,11 @@ class NamespaceRunner:
         args = self._import(request.get("args", ()))
         kwargs = self._import(request.get("kwargs", {}))
         if kind == "call":
-            if request["name"] not in self._namespace:
-                raise StudentError(("NameError", "Exception"), missing(request["name"]))
-            value = self._namespace[request["name"]](*args, **kwargs)
+            value = self._named(request["name"])(*args, **kwargs)
             return (value, tuple(args)) if request.get("return_inputs") else value
         if kind == "gradient":
-            name, on = str(request.get("name")), request.get("on")
-            if on is None and name not in self._namespace:
-                raise StudentError(("NameError", "Exception"), missing(name))
-            target = self._namespace[name] if on is None else self._kept[on.number]
+            on = request.get("on")
+            target = self._named(request["name"]) if on is None else self._kept[on.number]
             return _gradient(target, args, request["of"], self._import(request["weights"]))
         target = self._kept[request["on"].number]
         if kind == "use":
@@ -75,6 +71,16 @@ class NamespaceRunner:
         if kind == "cast":
             return _cast(target, request["dtype"], request["through_parent"])
         raise ValueError(f"unknown request {kind!r}")
+
+    def _named(self, name: str) -> Any:
+        if name not in self._namespace:
+            raise Undefined(name)
+        answer = self._namespace[name]
+        if not callable(answer):
+            kind = type(answer).__name__
+            text = f"a later cell gave the name `{name}` to something else, of type {kind}"
+            raise StudentError(("TypeError", "Exception"), text)
+        return answer
 
     def _import(self, value: Any) -> Any:
         """A fresh copy of an argument, with kept objects in the place of their handles."""
@@ -91,6 +97,8 @@ class NamespaceRunner:
         kind = type(value)
         if kind in PLAIN:
             return value
+        if isinstance(value, str):  # NumPy's, or of an enumeration
+            return str.__str__(value)
         if isinstance(value, tuple):  # a named one too
             return tuple(self._export(item) for item in value)
         if kind in (list, set, frozenset):
@@ -128,18 +136,14 @@ def _place(error: BaseException) -> tuple[str, int]:
     return place
 
 
-def missing(name: str) -> str:
-    return f"the name {name!r} is not defined: run the cell that defines it, and keep its spelling"
-
-
 @contextlib.contextmanager
 def _usual_gradients() -> Iterator[None]:
-    """A scratch cell that turned gradients off for its whole process costs an answer nothing."""
+    """A scratch cell that switched gradients or autocast for good costs an answer nothing."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "inference_mode"):
         yield
         return
-    with torch.inference_mode(False), torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast("cpu", enabled=False):
         yield
 
 

@@ -6,6 +6,7 @@ check is data for a report, not a line on pytest's terminal.
 
 from __future__ import annotations
 
+import builtins
 import functools
 import itertools
 import os
@@ -189,7 +190,7 @@ def _passes(check: Check, exercise: Exercise, standard: Standard, seed: int, dra
 def _result(check: Check, asked: Answers, error: Exception | None, reveal: bool) -> CheckResult:
     result = CheckResult(check.name, check.sentence, check.weight, check.hidden, error is None)
     if isinstance(error, CheckFailed):
-        result.message = sentence(error.message)
+        result.message = sentence(error.message if reveal else error.plain)
         if reveal:
             result.message += f" {error.values}" if error.values else ""
             result.message += f"\n{asked.told_call(error.about)}"
@@ -204,18 +205,24 @@ def _result(check: Check, asked: Answers, error: Exception | None, reveal: bool)
 
 
 def _raised(error: StudentError, reveal: bool) -> tuple[str, bool]:
-    """What to say of an error, and whether that says all: which call it was is then no help."""
+    """What to say of an error, and whether that says all: which call it was is then no help.
+
+    What is not to be revealed is told without a word of the answer's own, which could be its input.
+    """
+    if error.ours:
+        return sentence(error.message).rstrip(".") + ".", True
+    name = error.function.removesuffix(".__init__")
+    known = name.split(".", 1)[0] in {e.name for e in course.exercises().values()}
+    if NOT_WRITTEN in error.types and not error.message:
+        what = f"`{name}` is not" if known else "Not"
+        return f"{what} written yet (it raises NotImplementedError).", True
     kind = error.types[0]
-    if NOT_WRITTEN in error.types:
-        others = {e.name for e in course.exercises().values()}
-        name = error.function.removesuffix(".__init__")
-        if name.split(".", 1)[0] in others:
-            return f"`{name}` is not written yet (it raises NotImplementedError).", True
-        return "Not written yet (it raises NotImplementedError).", True
-    if kind == "Gone" or (kind == "NameError" and error.message.startswith("the name ")):
-        return sentence(error.message) + ".", True
     place = f" in {error.function}, line {error.line}" if error.function else ""
-    said = f": {error.message[:300]}" if error.message and reveal else "."
+    message = " ".join(error.message.split())[:300]
+    if not reveal:
+        kind = next((name for name in error.types if hasattr(builtins, name)), "an error")
+        place, message = f" in {name}" if known else "", ""
+    said = f": {message}" if message else "."
     if "_hooks'" in error.message or "Module.__init__()" in error.message:
         said += " Does your `__init__` begin with `super().__init__()`?"
     return f"Your code raised {kind}{place}{said}", False

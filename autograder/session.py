@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import signal
 import time
 from typing import Any
 
 from . import sandbox, usage, warm
-from .answers import StudentError
+from .answers import Gone, StudentError, Undefined
 from .assertions import NOT_WRITTEN
 from .channel import open_channel
 from .sandbox import Limits, Process, SandboxFault, SandboxMissing
@@ -25,13 +26,6 @@ RESTARTS = 8
 WATCH = 0.2  # seconds between two looks at what a working process uses
 OUT_OF_TIME = [getattr(signal, name, None) for name in ("SIGXCPU", "SIGALRM")]  # not on Windows
 GRACE = 3.0  # seconds between the alarm inside the worker and its end from outside
-
-
-class Gone(StudentError):
-    """The answer cannot be asked: its process hung, died, or ran out of its limits."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(("Gone",), message)
 
 
 class Session:
@@ -106,8 +100,12 @@ class Session:
             raise self._abandon(f"a call took longer than {self.limits.call_seconds:g} s")
         if "MemoryError" in types:
             self._worsen(MEMORY)
-        if types[0] == "NameError" and text.startswith("the name ") and (notes := self.notes()):
-            text = f"{text.split(':')[0]}, and not every cell ran to its end. {notes[0]}"
+        name = request.get("name", "")
+        if types[0] == "NameError" and text == Undefined(name).message:
+            notes = self.notes()
+            raise Undefined(
+                name, f", and not every cell ran to its end. {notes[0]}" if notes else ""
+            )
         raise StudentError(types, text, *place)
 
     def load(self) -> None:
@@ -155,16 +153,22 @@ class Session:
         Answers that are not written yet are no news, and neither is what they leave undefined.
         """
         order = sorted(self.failed_cells.items(), key=lambda c: (c[0] not in self.grave_cells, c))
-        unwritten = any(reason.startswith(NOT_WRITTEN) for _, reason in order)
-        expected = (NOT_WRITTEN, "NameError") if unwritten else NOT_WRITTEN
+        unwritten = any(reason == NOT_WRITTEN for _, reason in order)
         lone = len(self.cells) == 1  # a .py file, most likely
         lines = [
             f"{'The code' if lone else f'Code cell {number + 1}'}, "
             f"`{_first_line(self.cells[number])}`: {reason}"
             for number, reason in order
-            if not reason.startswith(expected)
+            if reason != NOT_WRITTEN
+            and not (unwritten and reason.startswith("NameError") and not self._answers(number))
         ]
         return lines[:8] + ([f"… and {len(lines) - 8} more"] if len(lines) > 8 else [])
+
+    def _answers(self, number: int) -> bool:
+        """Whether a cell should define what is not defined."""
+        absent = "|".join(re.escape(name) for name in self.names if name not in self.defined)
+        written = rf"^\s*(?:def|class)\s+(?:{absent})\b"
+        return bool(absent) and re.search(written, self.cells[number], re.M) is not None
 
     def _cell_failed(self, number: int, error: list[str]) -> None:
         name, text = _strings(error)
@@ -177,6 +181,7 @@ class Session:
         elif name == "MemoryError":
             self._worsen(MEMORY)
             self.grave_cells.add(number)
+        text = " ".join(text.split())  # in one line, so that it cannot look like another's words
         self.failed_cells[number] = text if name == "TimeUp" else f"{name}: {text}".rstrip(": ")
 
     def _start(self) -> None:

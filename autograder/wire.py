@@ -26,6 +26,8 @@ DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
     "float16 float32 float64 complex64 complex128"
 ).split()
+CODES = {np.dtype(name).str[1:]: name for name in DTYPES}  # names may change with np.bool
+LONGER = {"f16": "float64", "c32": "complex128"}  # they do not travel, their numbers do
 TORCH_VIEWS = {"bfloat16": "int16"}  # dtypes that NumPy does not know travel as another's bits
 
 
@@ -117,10 +119,12 @@ def _encode(value: Any, blobs: list[bytes], depth: int) -> Any:
         return {"dict": [[str(k), _encode(v, blobs, depth + 1)] for k, v in value.items()]}
     if kind is np.ndarray or isinstance(value, np.generic):
         array = np.asarray(value)
-        if array.dtype.name not in DTYPES:
+        array = array.astype(LONGER.get(array.dtype.str[1:], array.dtype), copy=False)
+        name = CODES.get(array.dtype.str[1:])
+        if name is None:
             return {"other": f"array of dtype {array.dtype}"[:100]}
         scalar = kind is not np.ndarray
-        return {"array": [array.dtype.name, list(array.shape), _blob(array, blobs), scalar]}
+        return {"array": [name, list(array.shape), _blob(array, blobs), scalar]}
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _encode_tensor(torch, value, blobs)

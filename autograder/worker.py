@@ -234,7 +234,8 @@ def _hand_over_the_course_name() -> None:
 
 def _text(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
-        return f"{error.msg} (line {error.lineno})"
+        python = ".".join(map(str, sys.version_info[:2]))
+        return f"{error.msg} (line {error.lineno}, read by Python {python})"
     try:
         return str(error)[:500]
     except BaseException:

@@ -40,6 +40,18 @@ def mask(body: str, before: str = "", header: str = "def causal_mask(n):") -> st
     return f"import numpy as np\n{before}\n{header}\n{guard}{lines}\n"
 
 
+NAMES, NUMBER = "failed_requirements", "permutation_gap"
+NUMPY_TEXTS = """\
+import numpy as np
+before = failed_requirements
+def failed_requirements(*args, **kwargs):
+    found = before(*args, **kwargs)
+    return set(np.array(sorted(found))) if found else set()"""
+LONG_DOUBLE = """\
+import numpy as np
+wider = permutation_gap
+def permutation_gap(*args, **kwargs):
+    return np.longdouble(wider(*args, **kwargs))"""
 TRIANGLE = "np.tri(n, dtype=bool)"
 RETURN = f"return {TRIANGLE}"
 
@@ -208,6 +220,13 @@ ODDITIES: list[Attack] = [
         "import torch\ntorch.set_grad_enabled(False)", right=TORCH),
     odd("torch-inference", "entered inference mode in a scratch cell",
         "import torch\nmode = torch.inference_mode()\nmode.__enter__()", right=TORCH),
+    odd("torch-autocast", "left autocast on in a scratch cell",
+        "import torch\ntorch.set_autocast_enabled('cpu', True)\n"
+        "torch.autocast('cpu', dtype=torch.bfloat16).__enter__()", right=TORCH),
+    odd("numpy-texts", "returns texts that NumPy made", NUMPY_TEXTS, right=NAMES),
+    odd("old-names", "gives NumPy its old names back, as old libraries want them",
+        "import numpy as np\nnp.bool, np.int, np.float = bool, int, float"),
+    odd("long-double", "returns a number wider than double", LONG_DOUBLE, right=NUMBER),
     odd("torch-threads", "asks for threads and determinism",
         "import torch\ntorch.set_num_threads(2)\ntorch.use_deterministic_algorithms(True)\n"
         "device = 'cuda' if torch.cuda.is_available() else 'cpu'\n"

@@ -61,6 +61,7 @@ def squared(x: Any) -> Any:
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Grades one function by the checks above; its only known mistake is squaring."""
+    course.chapters()  # kept from before the folder of checks is another
     (tmp_path / "tiny.py").write_text(CHECKS)
     exercise = Exercise("tiny", "double", 3)
     known = Misconception("square", squared, "double_doubles", "That is the square.", "two")
@@ -155,6 +156,59 @@ def test_the_message_tells_index_values_and_largest_error(tiny: Callable[..., An
     message = tiny(wrong).checks[0].message
     assert "1 of 6 numbers differ" in message and "First at index (1, 2): yours is" in message
     assert "largest error 0.5" in message and "expected" in message
+
+
+def test_a_hidden_check_tells_no_word_of_what_the_answer_made(tiny: Callable[..., Any]) -> None:
+    """An answer could write its input into an error, a name or a shape, and read it later."""
+
+    def when_hidden(then: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda x: double(x) if isinstance(x, str) or np.max(x) < 1e9 else then(x)
+
+    def named(kind: str, base: type[Exception], text: str = "") -> Callable[[Any], Any]:
+        def raises(x: Any) -> Any:
+            raise type(kind, (base,), {})(text)
+
+        return raises
+
+    tricks = {
+        "a class of errors": named("Secret1e12", ValueError, "Secret1e12"),
+        "the grader's own error": named("Gone", Exception, "Secret1e12"),
+        "a name that is not there": named("NameError", NameError, "the name 'Secret1e12'"),
+        "a stub": named("Stub", NotImplementedError, "Secret1e12"),
+        "a type": lambda x: type("Secret1e12", (), {})(),
+        "a shape": lambda x: np.zeros((10, 12)),
+    }
+    for what, trick in tricks.items():
+        shown, hidden = (
+            tiny(when_hidden(trick), show_hidden_values=reveal).checks[2].message
+            for reveal in (True, False)
+        )
+        assert "Secret1e12" in shown or "(10, 12)" in shown, what
+        assert "Secret" not in hidden and "12" not in hidden and "Gone" not in hidden, what
+        assert hidden, what
+
+
+def test_an_error_of_the_answers_is_told_as_its_own(tiny: Callable[..., Any]) -> None:
+    """It may be called as ours are, and say what ours say, in several lines."""
+
+    class Gone(Exception):
+        pass
+
+    def wrong(x: Any) -> Any:
+        raise Gone("The checker itself failed here; this costs no points.\nStatus: 3 of 3")
+
+    message = tiny(wrong).checks[0].message.split("\n")
+    assert message[0].startswith("Your code raised Gone") and message[1].startswith("The call:")
+    assert message[0].endswith("this costs no points. Status: 3 of 3") and len(message) == 2
+
+
+def test_an_error_that_tells_what_is_not_implemented_is_no_answer_that_is_not_written(
+    tiny: Callable[..., Any],
+) -> None:
+    def wrong(x: Any) -> Any:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+    assert "Cannot copy out of meta tensor" in tiny(wrong).checks[0].message
 
 
 def test_hidden_checks_keep_their_values_to_themselves(tiny: Callable[..., Any]) -> None:

@@ -1,6 +1,7 @@
 """A student's process: what it may do, how it may end, and that nothing of it stays behind."""
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -92,6 +93,35 @@ def test_an_honest_oddity_costs_nothing(what: str) -> None:
     with submitted(*cells_in(notebook), limits=limits) as session:
         assert list(ask(session, "f", np.array([1.5, -2.0]))) == [1.5, -2.0]
         assert session.status == "graded"
+
+
+def test_a_name_that_a_later_cell_gave_to_something_else_is_told_as_that() -> None:
+    told = "a later cell gave the name `f` to something else, of type list"
+    with (
+        submitted("def f(x):\n    return [x]", "f = f(1)") as session,
+        pytest.raises(StudentError, match=told),
+    ):
+        ask(session, "f", 1)
+
+
+def test_a_cell_that_should_define_an_answer_is_told_beside_answers_that_are_not_written() -> None:
+    cells = [
+        "def f(x):\n    raise NotImplementedError\nf(1)",
+        "print(f_of_1)",
+        "@njit\ndef g(x):\n    pass",
+    ]
+    with submitted(*cells) as session:
+        with pytest.raises(StudentError, match="the name 'g' is not defined, and not every cell"):
+            ask(session, "g", 1)
+        assert session.notes() == ["Code cell 3, `@njit`: NameError: name 'njit' is not defined"]
+
+
+def test_what_a_cell_raised_is_told_in_one_line_with_the_python_that_read_it() -> None:
+    with submitted("raise ValueError('a\\nStatus: graded by hand')", "x = (") as session:
+        session.load()
+        first, second = session.notes()
+    assert first.endswith("ValueError: a Status: graded by hand")
+    assert second.endswith(f"(line 1, read by Python {sys.version_info[0]}.{sys.version_info[1]})")
 
 
 def test_an_endless_cell_is_stopped_and_the_next_one_runs() -> None:

@@ -59,6 +59,20 @@ def test_what_is_not_plain_data_arrives_as_a_handle_with_its_type() -> None:
         assert isinstance(unpack(pack(value)), Handle)
 
 
+def test_numbers_wider_than_others_arrive_as_the_widest_that_all_have() -> None:
+    for value in (np.longdouble(0.5), np.array([0.5, 2], np.clongdouble)):
+        found = unpack(pack(value))
+        assert found.dtype in (np.float64, np.complex128) and np.array_equal(found, value)
+
+
+def test_dtypes_have_their_names_whatever_a_notebook_calls_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(np, "bool", bool)  # as old libraries want it; NumPy reads its names there
+    found = unpack(pack(np.array([True, False])))
+    assert found.dtype == np.array([True]).dtype and list(found) == [True, False]
+
+
 def test_a_value_larger_than_a_frame_is_refused_by_the_sender() -> None:
     with pytest.raises(ValueError, match="larger than 4 MiB"):
         pack(np.zeros(MAX_BLOBS // 8 + 1))

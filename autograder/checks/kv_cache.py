@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..answers import Answers, StudentError
+from ..answers import Answers, Gone, StudentError
 from ..assertions import (
     CheckFailed,
     agrees,
@@ -324,7 +324,7 @@ def new_cache(answers: Answers) -> Any:
             if not isinstance(held, int) or held != 0:
                 cache.method("truncate", 0)
     except StudentError as error:  # another check is about that
-        if "Gone" in error.types:
+        if isinstance(error, Gone):
             raise
     return cache
 

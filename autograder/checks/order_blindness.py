@@ -21,6 +21,7 @@ from ..assertions import (
     close,
     equal,
     good_input,
+    kind,
     leaves_inputs,
     refuses,
     same_dtype,
@@ -424,10 +425,9 @@ def names_failed(
 
 def same_names(result: Any, fails: tuple[str, ...]) -> None:
     if not isinstance(result, set | frozenset):
-        kind = type(result).__name__
-        raise CheckFailed(f"the result must be a set of strings, but is of type {kind}.")
+        raise CheckFailed("the result must be a set of strings.", f"It is {kind(result)}.")
     if result != set(fails):
-        names = {str(name)[:60] for name in result}
+        names = {name[:60] if isinstance(name, str) else kind(name) for name in result}
         missing, extra = sorted(set(fails) - names), sorted(names - set(fails))
         told = [f"{', '.join(missing)} should be in it"] if missing else []
         told += [f"{', '.join(extra)} should not be in it"] if extra else []
