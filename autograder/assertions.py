@@ -14,7 +14,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from .answers import Answer, Answers, Gone, Handle, Instance, StudentError
+from .answers import Answer, Answers, Instance
+from .replies import Gone, StudentError
+from .wording import but, index, kind, numbers
 
 NOT_WRITTEN = "NotImplementedError"
 P = ParamSpec("P")
@@ -80,8 +82,8 @@ def close(actual: Any, expected: Any, atol: float, *, what: str = "the result") 
         return
     first = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), got.shape))
     largest = float(np.max(np.where(np.isnan(error), np.inf, error)))
-    place = f"First at index {_index(first)}: yours is" if first else "Yours is"
-    yours, expected = _numbers(got[first], want[first])
+    place = f"First at index {index(first)}: yours is" if first else "Yours is"
+    yours, expected = numbers(got[first], want[first])
     raise CheckFailed(
         f"in {what} {int(bad.sum())} of {got.size} numbers differ.",
         f"{place} {yours}, expected {expected}; largest error {largest:.3g}, allowed {atol:.1g}.",
@@ -283,35 +285,3 @@ def _numeric(value: Any) -> bool:
 def _eps(dtype: Any) -> float:
     name = str(dtype).removeprefix("torch.").removeprefix("<class 'numpy.").rstrip("'>")
     return 2.0**-7 if name == "bfloat16" else float(np.finfo(name).eps)
-
-
-def _index(index: tuple[int, ...]) -> str:
-    return "(" + ", ".join(map(str, index)) + ")" if len(index) > 1 else str(index[0])
-
-
-def _numbers(first: complex, second: complex) -> tuple[str, str]:
-    """Two numbers with as many digits as it takes to tell them apart."""
-    for digits in (6, 9, 12, 17):
-        a, b = (
-            f"{v.real:.{digits}g}" if v.imag == 0 else f"{v:.{digits}g}" for v in (first, second)
-        )
-        if a != b:
-            break
-    return a, b
-
-
-def but(needed: str, value: Any) -> tuple[str, str, str]:
-    """What to say where something is needed and `value` came: message, values, plain message."""
-    return f"{needed}, but is {kind(value)}.", "", f"{needed}."
-
-
-def kind(value: Any) -> str:
-    """What a reply is, in a few words."""
-    if value is None:
-        return "None"
-    shape = getattr(value, "shape", None)
-    if shape is not None and not isinstance(value, Instance):
-        return f"an array of shape {tuple(shape)}"
-    handle = value.handle if isinstance(value, Instance) else value
-    name = handle.type_name if isinstance(handle, Handle) else type(value).__name__
-    return f"an {name}" if name[:1].lower() in tuple("aeiou") else f"a {name}"

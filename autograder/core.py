@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 from . import course, identity
-from .answers import StudentError
 from .notebooks import Malformed, cells_of
+from .replies import StudentError
 from .results import GRADER_ERROR, ExerciseResult, SubmissionResult
 from .running import DRAWS, grade_answers
 from .sandbox import Limits, SandboxMissing

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .answers import Handle, Outcome
 from .assertions import CheckFailed, as_array
 from .exercise import Exercise
+from .replies import Handle, Outcome
 
 # How far two programs with one mistake may lie apart. The angles of a torch answer may be float32,
 # and at positions in the thousands that moves a cosine by some thousandths; a NumPy answer in

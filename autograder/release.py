@@ -24,8 +24,8 @@ from .standard import record
 
 MODULES = (
     "__init__ __main__ answers assertions channel cli course doctor exercise local notebooks "
-    "nursery report results runner running recognise sandbox seccomp session standard usage warm "
-    "wire worker "
+    "nursery report replies results runner running recognise sandbox seccomp session standard "
+    "usage warm wire wording worker "
     "commands/__init__ commands/check commands/doctor"
 ).split()
 PINNED = "numpy torch matplotlib pytest psutil jupyterlab ipython ipykernel".split()

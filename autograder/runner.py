@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .answers import Handle, StudentError, Undefined
+from .replies import Handle, StudentError, Undefined
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARIES = tuple({os.path.realpath(p) + os.sep for p in sysconfig.get_paths().values()}) + (

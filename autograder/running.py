@@ -19,10 +19,11 @@ import numpy as np
 import pytest
 
 from . import course
-from .answers import Answers, Outcome, Runner, StudentError
+from .answers import Answers
 from .assertions import NOT_WRITTEN, CheckFailed
 from .exercise import Exercise
 from .recognise import Tried, recognise
+from .replies import Outcome, Runner, StudentError
 from .results import CheckResult, ExerciseResult, score
 
 PUBLIC_SEED = 20170612

@@ -25,7 +25,7 @@ import psutil
 from . import seccomp, usage
 
 HERE = Path(__file__).resolve().parent
-WORKER_FILES = ("answers.py", "nursery.py", "runner.py", "wire.py", "worker.py")
+WORKER_FILES = ("nursery.py", "replies.py", "runner.py", "wire.py", "worker.py")
 START = (
     "import sys; sys.path.insert(0, {path!r}); "
     "from course_worker.{module} import main; main({argument})"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import course
-from .answers import Runner
+from .replies import Runner
 from .runner import NamespaceRunner
 from .running import PUBLIC_SEED, Check, collected
 from .standard import Live
@@ -88,8 +88,8 @@ def matrix(chapter: str, seed: int = PUBLIC_SEED) -> Matrix:
 
 
 def _fails(check: Check, answer: Runner, live: Live, seed: int) -> bool:
-    from .answers import StudentError
     from .assertions import CheckFailed
+    from .replies import StudentError
 
     reference = live.reference(course.find_exercise(check.exercise), check.name)
     _, error = check.call(answer, reference, seed)

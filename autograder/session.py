@@ -14,9 +14,9 @@ import time
 from typing import Any
 
 from . import sandbox, usage, warm
-from .answers import Gone, StudentError, Undefined
 from .assertions import NOT_WRITTEN
 from .channel import open_channel
+from .replies import Gone, StudentError, Undefined
 from .sandbox import Limits, Process, SandboxFault, SandboxMissing
 from .wire import ProtocolError, pack, unpack
 from .worker import WAIT

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from . import course
-from .answers import Outcome, Runner, StudentError
 from .exercise import Exercise, Misconception
+from .replies import Outcome, Runner, StudentError
 from .runner import NamespaceRunner
 from .running import PUBLIC_SEED, Check, collected
 from .wire import pack, unpack

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from .answers import Answers, StudentError
+from .answers import Answers
+from .replies import StudentError
 from .sandbox import COURSE, Limits, SandboxMissing, pythons
 from .session import Session
 from .wire import MAX_BLOBS

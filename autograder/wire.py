@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from .answers import Handle
+from .replies import Handle
 
 MAX_HEADER = 1 << 18
 MAX_BLOBS = 4 << 20

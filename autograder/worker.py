@@ -18,7 +18,7 @@ import time
 import types
 from typing import Any
 
-from .answers import StudentError
+from .replies import StudentError
 from .runner import NamespaceRunner, describe
 from .wire import pack, read_frame, unpack
 

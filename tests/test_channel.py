@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autograder import warm
-from autograder.answers import Answers, StudentError
+from autograder.answers import Answers
 from autograder.channel import Channel, ThreadedChannel
+from autograder.replies import StudentError
 from autograder.sandbox import Limits
 from autograder.session import CRASHED, GRADED, MEMORY, TIMEOUT, Session
 from autograder.wire import MAX_BLOBS, MAX_HEADER, ProtocolError, pack, unpack

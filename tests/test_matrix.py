@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 from autograder import course
-from autograder.answers import Answers, Outcome, StudentError
+from autograder.answers import Answers
 from autograder.assertions import CheckFailed
 from autograder.exercise import Exercise
 from autograder.recognise import same_value
+from autograder.replies import Outcome, StudentError
 from autograder.results import ExerciseResult
 from autograder.runner import NamespaceRunner
 from autograder.running import PUBLIC_SEED, Check, collected, grade_answers

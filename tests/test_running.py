@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from autograder import course
-from autograder.answers import Answers, StudentError
+from autograder.answers import Answers
 from autograder.assertions import CheckFailed, close, good_input, pair, refuses, tolerance
 from autograder.exercise import Exercise, Misconception
 from autograder.local import _beside
 from autograder.recognise import same_value
+from autograder.replies import StudentError
 from autograder.runner import NamespaceRunner
 from autograder.running import PUBLIC_SEED, collected, grade_answers
 from autograder.session import Gone

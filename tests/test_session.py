@@ -15,8 +15,9 @@ import psutil
 import pytest
 
 from autograder import sandbox, usage, walls, warm
-from autograder.answers import Answers, StudentError
+from autograder.answers import Answers
 from autograder.notebooks import cells_in
+from autograder.replies import StudentError
 from autograder.sandbox import Limits
 from autograder.session import Gone, Session
 

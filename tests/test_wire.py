@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.answers import Handle
 from autograder.recognise import same_value
+from autograder.replies import Handle
 from autograder.wire import MAX_BLOBS, ProtocolError, pack, read_frame, unpack
 
 PLAIN = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..answers import Answers, Gone, StudentError
+from ..answers import Answers
 from ..assertions import (
     CheckFailed,
     agrees,
@@ -29,6 +29,7 @@ from ..assertions import (
     unchanged,
 )
 from ..exercise import Exercise, behaviour
+from ..replies import Gone, StudentError
 
 if TYPE_CHECKING:
     import torch

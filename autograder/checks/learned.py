@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..answers import Answers, Gone, StudentError, shown
+from ..answers import Answers, shown
 from ..assertions import (
     CheckFailed,
     agrees,
@@ -30,6 +30,7 @@ from ..assertions import (
     unchanged,
 )
 from ..exercise import Exercise, behaviour
+from ..replies import Gone, StudentError
 
 if TYPE_CHECKING:
     import torch

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..answers import Answers, StudentError
+from ..answers import Answers
 from ..assertions import (
     CheckFailed,
     agrees,
@@ -21,7 +21,6 @@ from ..assertions import (
     close,
     equal,
     good_input,
-    kind,
     leaves_inputs,
     refuses,
     same_dtype,
@@ -30,6 +29,8 @@ from ..assertions import (
     unchanged,
 )
 from ..exercise import Exercise, behaviour
+from ..replies import StudentError
+from ..wording import kind
 
 if TYPE_CHECKING:
     import torch

@@ -20,9 +20,9 @@ from itertools import groupby
 from pathlib import Path
 
 from .. import course, report, sandbox
-from ..answers import StudentError
 from ..exercise import Exercise
 from ..notebooks import Malformed, code_cells
+from ..replies import StudentError
 from ..results import ExerciseResult
 from ..running import PUBLIC_SEED, grade_answers
 from ..sandbox import Limits

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from autograder import course
-from autograder.answers import StudentError
+from autograder.replies import StudentError
 from autograder.runner import NamespaceRunner
 from autograder.running import PUBLIC_SEED, collected
 
