@@ -20,10 +20,9 @@ if TOOLS not in os.environ.get("PATH", "").split(os.pathsep):
     os.environ["PATH"] = TOOLS + os.pathsep + os.environ.get("PATH", "")
 
 if "autograde" in sys.argv:
-    from autograder.quarantine import sweep
+    from autograder.quarantine import before_command
 
-    for line in sweep(CLASS / "submitted", CLASS / "refused"):
-        print(line, file=sys.stderr)
+    before_command(CLASS / "submitted", CLASS / "refused")
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 

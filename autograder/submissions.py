@@ -104,7 +104,7 @@ def read(task: Task) -> tuple[bytes, SubmissionResult | None]:
 
 
 def _instead(file: Path) -> str:
-    """What is told of a notebook that is not there. No link is followed, to tell what it leads to."""
+    """What is told of a notebook that is not there. No link is followed."""
     try:
         with os.scandir(file.parent) as entries:
             others = sorted(e.name for e in entries if e.is_file(follow_symlinks=False))
