@@ -39,6 +39,9 @@ c.Autograde.pre_convert_hook = "autograder.quarantine.before_nbgrader"
 # Grades of students never lie where git would see them.
 c.ExportPlugin.to = str(CLASS / "export.csv")
 
+# nbgrader's own export lets a student's name write cells, and formulas.
+c.ExportApp.plugin_class = "autograder.nbgrader_export.SafeCsvExportPlugin"
+
 # A student's notebook is never executed by a kernel of the grader's: in the place of nbgrader's
 # Execute stands our preprocessor, which runs the answers in a sandboxed process and the checks
 # outside it.

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from html.parser import HTMLParser
 
+FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 HOSTILE = re.compile(r"alert\(|hostile", re.I)
 
 
@@ -60,6 +61,8 @@ def _acts(character: str) -> bool:
 
 
 def formulas(table: str) -> list[str]:
-    """Cells that a spreadsheet computes."""
-    rows = csv.reader(io.StringIO(table, newline=""))
-    return [cell for row in rows for cell in row if cell[:1] in tuple("=+-@\t\r\n")]
+    """Cells that a spreadsheet computes, also one that splits at semicolons or tabs."""
+    rows = [
+        r for sign in ",;\t" for r in csv.reader(io.StringIO(table, newline=""), delimiter=sign)
+    ]
+    return [cell for row in rows for cell in row if cell[:1] in FORMULA]
