@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+from . import report
 from .course import CourseError
 from .nbgrader_collect import MOST_BYTES, MOST_FILES
 from .notebooks import MAX_BYTES, Malformed, read_bytes
@@ -101,7 +102,7 @@ def name_problem(name: str) -> str:
     """Why a student's name cannot be in the grade book, or nothing."""
     if len(name) > MAX_NAME:
         return f"its name has more than {MAX_NAME} characters"
-    if any(c in '<>"' or unicodedata.category(c) in ("Cc", "Cf", "Cs") for c in name):
+    if any(c in '<>"' or not (report.seen(c) or unicodedata.category(c) == "Co") for c in name):
         return "its name has signs that a page or a terminal would obey"
     if any(c in "*?[" for c in name):
         return "its name is a pattern, which nbgrader would look for"

@@ -57,7 +57,8 @@ def commands(text: str) -> list[str]:
 
 
 def _acts(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf", "Cs")
+    joins = character in "\u200c\u200d"  # letters of a Persian name, parts of an emoji
+    return not joins and unicodedata.category(character) in ("Cc", "Cf", "Cs")
 
 
 def formulas(table: str) -> list[str]:
