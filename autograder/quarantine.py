@@ -67,8 +67,11 @@ def before_nbgrader(*, notebooks: list[str], **_: str) -> None:
     """
     folder = Path(notebooks[0]).parent
     submitted = folder.parent.parent
+    refused = submitted.parent / "refused"
     try:
-        moved = _sweep_below(folder, submitted, submitted.parent / "refused")
+        links = [place for place in (folder.parent, folder) if place.is_symlink()]
+        moved = [_told(p, _problem(p), move(p, submitted, refused)) for p in links[:1]]
+        moved += _sweep_below(folder, submitted, refused)
     except (CourseError, OSError) as error:
         raise SystemExit(_as_text(str(error))) from error
     for line in moved:
