@@ -195,4 +195,6 @@ def _told(path: Path, problem: str, target: Path) -> str:
 
 
 def _as_text(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
+    """One line that a terminal shows and does not obey."""
+    shown = text.encode("utf-8", "backslashreplace").decode().replace("\n", "\\n")
+    return report.clean(shown, 4 * MAX_PATH)

@@ -10,6 +10,7 @@ import pytest
 from autograder.nbgrader_collect import MOST_BYTES, MOST_FILES
 from autograder.notebooks import MAX_BYTES
 from autograder.quarantine import NoDate, before_command, before_nbgrader, handed_in, sweep
+from tests.hostile import pages
 
 
 def test_links_and_pipes_are_moved_and_files_stay(tmp_path: Path) -> None:
@@ -46,14 +47,16 @@ def test_nothing_that_was_refused_before_is_overwritten(tmp_path: Path) -> None:
     assert found == {"link": "/first", "link.2": "/second"}
 
 
-@pytest.mark.parametrize("name", [b"<img src=x>", b"\xff\xfe", b"a\nb", b"x" * 129, "‮b".encode()])
+@pytest.mark.parametrize(
+    "name", [b"<img src=x>", b"\xff\xfe", b"a\nb", b"\x1b[2J", b"x" * 129, "‮b".encode()]
+)
 def test_a_students_name_that_a_page_would_obey_is_refused(tmp_path: Path, name: bytes) -> None:
     submitted = tmp_path / "submitted"
     fine = {"Ada O'Neill é", "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627", "a\u200db"}
     for student in (name, *map(str.encode, fine)):
         (submitted / os.fsdecode(student) / "work").mkdir(parents=True)
     (line,) = sweep(submitted, tmp_path / "refused")
-    line.encode()
+    assert "refused" in line and pages.commands(line) == [] and "\n" not in line
     assert {p.name for p in submitted.iterdir()} == fine
     assert [os.fsencode(p.name) for p in (tmp_path / "refused").iterdir()] == [name]
 
