@@ -1,12 +1,15 @@
 """nbgrader's own door gives a status to whatever is handed in, and copies no flood."""
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from autograder import gradebook
+from autograder import course, gradebook
 from autograder.notebooks import MAX_BYTES
 from tests.nbgrader_class import (
     CHAPTER,
@@ -63,3 +66,20 @@ def test_each_student_with_a_place_for_the_chapter_has_a_status(
     assert not [p for p in copies if p.suffix != ".ipynb" and b"SECRET" in p.read_bytes()]
     assert (tmp_path / "refused" / "flood" / CHAPTER / "big.bin").stat().st_size == 1 << 40
     assert (tmp_path / "outside" / "secret.txt").exists()
+
+
+def test_the_command_stops_where_a_file_too_large_cannot_be_moved(tmp_path: Path) -> None:
+    """An error in nbgrader's configuration would not stop it: it goes on without one."""
+    root = tmp_path / "course"
+    root.mkdir()
+    shutil.copy(course.ROOT / "nbgrader_config.py", root)
+    (root / "autograder").symlink_to(course.ROOT / "autograder")
+    file = hand_in(root / "class", "ada", EMPTY).with_name("big.bin")
+    with file.open("wb") as opened:
+        opened.truncate(1 << 40)
+    (root / "class" / "refused").write_text("in the way")
+    command = [sys.executable, "-m", "nbgrader", "autograde", CHAPTER]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "refused" in done.stderr
+    assert "Exception while loading config" not in done.stderr
+    assert file.exists() and not (root / "class" / "autograded").exists()
