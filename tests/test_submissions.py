@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from autograder import submissions
+from autograder import gradebook, submissions
 from autograder.outputs import STUDENTS
 from tests import tiny
+from tests.nbgrader_class import rows
 from tests.tiny import CHAPTER
 
+pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")  # nbgrader's own
 BROKEN = "{ this is no notebook"
 LONG = "a" * 300  # more than a file's name may have
 
@@ -43,7 +45,7 @@ def test_no_entry_ends_the_command_and_each_student_has_a_status(tmp_path: Path)
     odd_links(submitted / "bob" / CHAPTER)
     (submitted / "cy").mkdir()
     (submitted / "cy" / CHAPTER).symlink_to(CHAPTER)
-    done = tiny.grade(tmp_path, "--without-sandbox", "--jobs", 1)
+    done = tiny.grade(tmp_path, "--without-sandbox", "--jobs", 1, "--seed", 7)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     table = tiny.table(tmp_path / "grades")
@@ -95,3 +97,15 @@ def test_no_two_students_have_the_same_name_or_one_too_long_for_a_folder(tmp_pat
     kept = {n: s for n, s in names.items() if s.encode() == n}
     assert set(kept) == {b"\\xff", b"z" * 255, "é".encode(), taken.encode()}
     assert names[b"\xfe"] == "\\xfe" and names[b"\xff"].startswith("\\xff~")
+
+
+def test_a_name_that_is_no_text_does_not_hide_when_it_was_handed_in(tmp_path: Path) -> None:
+    submitted, url = tmp_path / "submitted", f"sqlite:///{tmp_path / 'gradebook.db'}"
+    dates = {b"ada": "2027-03-01 18:00:00", b"\xff": "2027-03-02 18:00:00", b"\\xff": ""}
+    for folder, date in dates.items():
+        file = tiny.hand_in(submitted, os.fsdecode(folder), BROKEN)
+        file.with_name("timestamp.txt").write_text(f"{date} UTC" if date else "")
+    results = [submissions.read(task)[1] for task in submissions.find(submitted)]
+    gradebook.write(url, [r for r in results if r], submitted)
+    stored = {row[0].split("~")[0]: row[8] for row in rows(url) if "~" in row[0] or row[8]}
+    assert stored == {"ada": dates[b"ada"], "\\xff": dates[b"\xff"]}
