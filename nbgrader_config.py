@@ -20,10 +20,9 @@ if TOOLS not in os.environ.get("PATH", "").split(os.pathsep):
     os.environ["PATH"] = TOOLS + os.pathsep + os.environ.get("PATH", "")
 
 if "autograde" in sys.argv:
-    from autograder.quarantine import sweep
+    from autograder.quarantine import before_command
 
-    for line in sweep(CLASS / "submitted", CLASS / "refused"):
-        print(line, file=sys.stderr)
+    before_command(CLASS / "submitted", CLASS / "refused")
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 
@@ -39,6 +38,9 @@ c.Autograde.pre_convert_hook = "autograder.quarantine.before_nbgrader"
 
 # Grades of students never lie where git would see them.
 c.ExportPlugin.to = str(CLASS / "export.csv")
+
+# nbgrader's own export lets a student's name write cells, and formulas.
+c.ExportApp.plugin_class = "autograder.nbgrader_export.SafeCsvExportPlugin"
 
 # A student's notebook is never executed by a kernel of the grader's: in the place of nbgrader's
 # Execute stands our preprocessor, which runs the answers in a sandboxed process and the checks

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -199,7 +198,7 @@ def _source(cell: dict[str, Any]) -> str:
 
 
 def _seen(sign: re.Match[str]) -> str:
-    return "" if unicodedata.category(sign[0]) in ("Cc", "Cf", "Cs", "Co") else sign[0]
+    return sign[0] if report.seen(sign[0]) else ""
 
 
 def _as_text(text: str) -> str:

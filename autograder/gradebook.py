@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from . import bookrows, course, quarantine, report
+from . import bookrows, course, quarantine, report, submissions
 from .results import SubmissionResult
 
 TOGETHER = 300  # submissions in one transaction
@@ -55,7 +55,10 @@ def write(url: str, results: Iterable[SubmissionResult], submitted: Path | None 
     `submitted` holds nbgrader's `STUDENT/CHAPTER/timestamp.txt`. Of several results of one
     submission the last counts. The same results written again change nothing.
     """
-    unique = {(r.chapter, r.student): bookrows.points(r) for r in results if _has_a_name(r)}
+    unique, places = {}, {}
+    for result in filter(_has_a_name, results):
+        key = result.chapter, result.student
+        unique[key], places[key] = bookrows.points(result), result.file
     if not unique:
         return
     late = _late_penalty()
@@ -64,7 +67,8 @@ def write(url: str, results: Iterable[SubmissionResult], submitted: Path | None 
             _in_one(book.db, partial(bookrows.prepare, book, chapter))
             for students in _parts([student for _, student in group]):
                 part = {student: unique[chapter, student] for student in students}
-                dates = _dates(students, chapter, submitted) if submitted else {}
+                where = {student: places[chapter, student] for student in students}
+                dates = _dates(where, chapter, submitted) if submitted else {}
                 _in_one(book.db, partial(bookrows.store, book.db, chapter, part, dates, late))
 
 
@@ -167,11 +171,14 @@ def _late_penalty() -> Callable[[str, float, float], float | None]:
     return penalty
 
 
-def _dates(students: list[str], chapter: str, submitted: Path) -> Mapping[str, Any]:
+def _dates(places: Mapping[str, str], chapter: str, submitted: Path) -> Mapping[str, Any]:
+    """The dates by student. A folder's name that is no text is not the student's name."""
     found = {}
-    for student in students:
+    for student, file in places.items():
         folder = submitted / student / chapter
         try:
+            if file:
+                folder = submissions.located(submitted, file).parent
             found[student] = quarantine.handed_in(folder)
         except quarantine.NoDate as error:
             print(report.clean(f"{folder / quarantine.STAMP}: {error}"), file=sys.stderr)

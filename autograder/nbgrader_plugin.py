@@ -7,6 +7,7 @@ the sandbox and the checks outside, and gives each grade cell the one number tha
 
 from __future__ import annotations
 
+import glob
 import os
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,14 @@ HANDED_IN = "handed_in"
 class AnyNotebook(NotebookExporter):
     """Opens what nbformat refuses: whatever a student handed in becomes a notebook of the course.
 
-    It never follows a link, and takes nothing from the submission but the text of its cells.
+    It never follows a link, and takes nothing from the submission but the text of its cells. Made
+    when nbgrader has looked for notebooks, it adds the submissions in which there is none.
     """
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        if self.parent is not None:
+            _add_the_missing(self.parent)
 
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **more: Any
@@ -90,6 +97,20 @@ class GradeInSandbox(NbGraderPreprocessor):
             raise RuntimeError(f"the grader failed on {result.student}: {result.note}")
         autograded.annotate(nb, result)
         return nb, resources
+
+
+def _add_the_missing(converter: Any) -> None:
+    """What nbgrader leaves out: a place without a notebook, and a student's hidden folder."""
+    directory = converter.coursedir
+    chapter = directory.assignment_id
+    if chapter not in course.chapters() or directory.notebook_id not in ("*", chapter):
+        return
+    students = ("*", ".*") if directory.student_id == "*" else (directory.student_id,)
+    for student in students:
+        place = directory.format_path(directory.submitted_directory, student, chapter)
+        for folder in glob.glob(place):
+            expected = os.path.join(folder, f"{chapter}.ipynb")
+            converter.assignments.setdefault(folder, [expected])
 
 
 def _content(file: Path) -> bytes | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from . import report
 from .results import SubmissionResult, from_dict
 
+FORMULA = re.compile(r"(^\s*|[;\t\r\n]\s*)(?=[-=+@＝＋－＠])")  # also in full width
 STUDENTS = "students"  # a folder of their own: a student may be called like one of the tables
 
 
@@ -67,9 +69,8 @@ def replace(file: Path, text: str) -> None:
 
 
 def _cell(text: str) -> str:
-    """Text that a spreadsheet shows and does not compute."""
-    text = report.clean(text)
-    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    """Text that a spreadsheet shows and does not compute, also where it splits at semicolons."""
+    return FORMULA.sub(r"\1'", report.clean(text))
 
 
 def _gradescope(result: SubmissionResult) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from . import handed_in, outputs
+from . import handed_in, outputs, quarantine
+from .notebooks import Malformed, read_bytes
 
 FOUND = "collected.json"  # beside the tree: under which name each submission came
 TIME = "%Y-%m-%d %H:%M:%S.%f UTC"  # nbgrader's format
@@ -83,7 +84,7 @@ def _place(
         report.refuse(arrival.origin, f"{label} is a link where it would go: remove it")
         return
     content = arrival.notebook.read_bytes()
-    same = target.is_file() and target.read_bytes() == content
+    same = _is(target, content)
     older = target.exists() and _older(arrival, kind, known.get(chapter, {}), folder)
     if older and not same:
         report.refuse(arrival.origin, f"what is in {label} is newer")
@@ -103,10 +104,20 @@ def _place(
         known[chapter] = record | {"sha256": hashlib.sha256(content).hexdigest()}
 
 
+def _is(file: Path, content: bytes) -> bool:
+    """Whether a file holds this; what is there may be anything, of any size."""
+    try:
+        return read_bytes(file) == content
+    except (OSError, Malformed):
+        return False
+
+
 def _older(arrival: Arrival, kind: str, before: dict[str, Any], folder: Path) -> bool:
     """Whether what is there is newer than what arrives, as far as anything tells."""
-    stamp = folder / "timestamp.txt"
-    there = time_in(stamp.read_text("utf-8", "replace")) if stamp.is_file() else None
+    try:
+        there = quarantine.handed_in(folder)
+    except quarantine.NoDate:
+        there = None
     if there and arrival.time:
         return arrival.time < there
     mine, theirs = arrival.claim.number, before.get("number")

@@ -17,6 +17,7 @@ PUBLIC_NOTE = (
     "These are the public checks, not the whole grade: hidden ones try other inputs, "
     "and the rest of what the docstring promises."
 )
+JOINERS = "\u200c\u200d"  # in Persian names and in emoji; they obey nothing and move nothing
 MARKS = {True: "✓", False: "✗"}
 COLOURS = {True: "#2e7d32", False: "#c62828"}
 CELL = "padding:.1em .6em .1em 0;vertical-align:top;text-align:left"
@@ -26,9 +27,13 @@ def clean(text: str, limit: int = 1200) -> str:
     """Text that moves no cursor and reverses no writing, of bounded length."""
     text = text[: 4 * limit]
     text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text)
-    kept = [c for c in text if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co")]
-    short = "".join(kept)
+    short = "".join(c for c in text if c == "\n" or seen(c))
     return short if len(short) <= limit else short[: limit - 1] + "…"
+
+
+def seen(sign: str) -> bool:
+    """Whether a sign is shown, and not obeyed."""
+    return sign in JOINERS or unicodedata.category(sign) not in ("Cc", "Cf", "Cs", "Co")
 
 
 def text(result: ExerciseResult, *, public: bool) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -14,6 +15,8 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from . import core, course
 from .notebooks import Malformed, cells_of, read_bytes
 from .results import GRADER_ERROR, SubmissionResult
+
+LONGEST = 255  # bytes of a folder's name on most file systems
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,7 @@ def find(submitted: Path, chapters: tuple[str, ...] | None = None) -> list[Task]
         raise course.CourseError(
             f"there is no folder {submitted}: it should hold one folder for each student"
         )
-    with os.scandir(submitted) as entries:
-        students = sorted(e.name for e in entries if e.is_dir() and _is_students(e))
+    students = sorted(name for name in os.listdir(submitted) if _is_students(submitted, name))
     folders = [os.path.join(submitted, name) for name in students]
     wanted = chapters or tuple(
         c for c in course.chapters() if any(os.path.isdir(os.path.join(f, c)) for f in folders)
@@ -56,14 +58,18 @@ def find(submitted: Path, chapters: tuple[str, ...] | None = None) -> list[Task]
             f"nothing to grade in {submitted}: it should hold "
             f"STUDENT/CHAPTER/CHAPTER.ipynb, with CHAPTER one of {', '.join(course.chapters())}"
         )
-    named = [(_readable(name), os.path.join(submitted, name)) for name in students]
+    named = list(zip(_readable(students), folders, strict=True))
     return [Task(name, chapter, folder) for chapter in wanted for name, folder in named]
 
 
-def _is_students(folder: os.DirEntry[str]) -> bool:
-    """Hidden folders belong to programs, unless there is a chapter in them."""
-    chapters = (os.path.join(folder.path, chapter) for chapter in course.chapters())
-    return not folder.name.startswith(".") or any(map(os.path.isdir, chapters))
+def _is_students(submitted: Path, name: str) -> bool:
+    """Hidden folders belong to programs, unless there is a chapter in them.
+
+    What cannot be looked at, such as a link to itself, is no folder and no error.
+    """
+    folder = os.path.join(submitted, name)
+    chapters = (os.path.join(folder, chapter) for chapter in course.chapters())
+    return os.path.isdir(folder) and (not name.startswith(".") or any(map(os.path.isdir, chapters)))
 
 
 def located(submitted: Path, place: str) -> Path:
@@ -89,17 +95,42 @@ def read(task: Task) -> tuple[bytes, SubmissionResult | None]:
         cells_of(content)
     except FileNotFoundError:
         return b"", core.without_running(result, core.MISSING, _instead(file))
-    except (Malformed, OSError) as error:
+    except Malformed as error:
         return b"", core.without_running(result, core.MALFORMED, str(error))
+    except OSError as error:  # without its path, which is the grader's
+        note = f"{file.name} cannot be read: {error.strerror or type(error).__name__}"
+        return b"", core.without_running(result, core.MALFORMED, note)
     return content, None
 
 
 def _instead(file: Path) -> str:
-    others = sorted(p.name for p in file.parent.glob("*") if p.is_file())
+    """What is told of a notebook that is not there. No link is followed."""
+    try:
+        with os.scandir(file.parent) as entries:
+            others = sorted(e.name for e in entries if e.is_file(follow_symlinks=False))
+    except OSError:
+        others = []
     instead = f"; there is {', '.join(others[:5])}" if others else ""
     return f"{file.name} was not handed in{instead}"
 
 
-def _readable(name: str) -> str:
-    """A folder's name as text that every file and data base takes."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+def _readable(names: Sequence[str]) -> list[str]:
+    """Folders' names as texts that every file and data base takes, no two the same.
+
+    What is no text grows when it is written as one: it must still be the name of a folder.
+    """
+    content = {name: name.encode("utf-8", "surrogateescape") for name in names}
+    whole = {name: raw.decode("utf-8", "backslashreplace") for name, raw in content.items()}
+    taken = {text for name, text in whole.items() if name == text}
+    for name, text in whole.items():
+        digest = content[name]
+        while name != text and (text in taken or len(text.encode()) > LONGEST):
+            digest = hashlib.sha256(digest).digest()
+            text = f"{_cut(whole[name])}~{digest.hex()[:8]}"
+        taken.add(text)
+        whole[name] = text
+    return list(whole.values())
+
+
+def _cut(text: str) -> str:
+    return text.encode()[: LONGEST - 9].decode("utf-8", "ignore")

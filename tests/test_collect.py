@@ -550,3 +550,16 @@ def test_the_exchange_is_collected_by_nbgrader_and_no_link_is_followed(tmp_path:
     assert any("belongs to the account" in note for note in report.notes)
     again = collect(tmp_path / "exchange", "exchange", into)
     assert len(again.unchanged) == 3 and tree(into) == found
+
+
+def test_what_is_there_is_replaced_whatever_its_size(tmp_path: Path) -> None:
+    source, into = tmp_path / "in", tmp_path / "submitted"
+    there = into / "ada" / CHAPTER / f"{CHAPTER}.ipynb"
+    there.parent.mkdir(parents=True)
+    for file in (there, there.with_name("timestamp.txt")):
+        with file.open("wb") as opened:
+            opened.truncate(1 << 40)
+    source.mkdir()
+    (source / f"ada_{CHAPTER}.ipynb").write_text(EMPTY)
+    assert collect(source, "flat", into).replaced == [f"ada/{CHAPTER}"]
+    assert there.read_text() == EMPTY

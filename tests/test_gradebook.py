@@ -32,6 +32,8 @@ from tests.nbgrader_class import (
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")  # nbgrader's own
+# A Persian name and an emoji of two persons, each joined by a sign that is not seen.
+JOINED = ("\u0639\u0644\u06cc\u200c\u0631\u0636\u0627", "\U0001f468\u200d\U0001f469")
 FULL = float(sum(e.points for e in EXERCISES))
 TABLES = ("assignment", "student", "submitted_assignment", "submitted_notebook", "grade", "comment")
 
@@ -208,9 +210,9 @@ def test_a_new_book_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Mo
 def test_names_that_the_book_cannot_hold_are_told_and_the_others_are_written(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = ["ada", "x" * 129, "<script>alert(1)</script>", "turned\u202eround"]
+    names = ["ada", *JOINED, "x" * 129, "<script>alert(1)</script>", "turned\u202eround"]
     gradebook.write(url, [result(name) for name in names])
-    assert totals(url) == {"ada": FULL}
+    assert totals(url) == dict.fromkeys(["ada", *JOINED], FULL)
     told = capsys.readouterr().err
     assert told.count("not in the grade book") == 3 and "\u202e" not in told
 

@@ -6,6 +6,7 @@ Each door runs once, over the whole corpus in `tests/hostile`; the tests look at
 import csv
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from autograder import course, sandbox
+from autograder import course, outputs, sandbox, submissions
 from autograder.sample_class import two_mistakes
 from tests.hostile import ATTACKS, Attack, pages
 from tests.hostile.attack import CHAPTER, HONEST, RIGHT, attack, write
@@ -125,10 +126,18 @@ def exported(file: Path) -> dict[str, float]:
         return {row["student_id"]: float(row["score"] or 0) for row in csv.DictReader(lines)}
 
 
+def folder(one: Attack) -> str:
+    name = one.student or one.name
+    return name if isinstance(name, str) else os.fsdecode(name)
+
+
+FOLDERS = [folder(a) for a in ATTACKS]
+READABLE = dict(zip(FOLDERS, submissions._readable(FOLDERS), strict=True))
+
+
 def student(one: Attack) -> str:
     """Its name as a record tells it: what is no text, by its bytes."""
-    name = one.student or one.name
-    return name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
+    return READABLE[folder(one)]
 
 
 IN_NBGRADER = [a for a in ATTACKS if not a.not_in_nbgrader]
@@ -156,7 +165,8 @@ def test_our_door_gives_what_is_honestly_right_and_says_how_it_ended(
 
 @each_in_nbgrader
 def test_nbgraders_door_gives_what_is_honestly_right(doors: Doors, one: Attack) -> None:
-    score = doors.nbgrader.get(student(one), 0.0)  # a file that is refused may have no row
+    cell = outputs._cell(student(one))
+    score = doors.nbgrader.get(cell, 0.0)  # a file that is refused may have no row
     assert math.isfinite(score)
     assert one.keeps <= score <= one.honest
 
@@ -199,6 +209,12 @@ def test_a_process_that_is_left_would_be_seen() -> None:
 
 def test_nobody_came_over_the_network(doors: Doors) -> None:
     assert doors.world.received == []
+
+
+def test_nbgraders_table_has_rows_of_students_alone(doors: Doors) -> None:
+    names = [*READABLE.values(), *(one.name for one in (*MATES, CONTROL))]
+    assert set(doors.nbgrader) <= {outputs._cell(name) for name in names}
+    assert len(doors.nbgrader) > len(IN_NBGRADER) - 20  # the names and links that are refused
 
 
 def written(world: World) -> Iterator[tuple[Path, str]]:
@@ -247,6 +263,8 @@ def test_no_output_obeys_a_terminal_or_a_spreadsheet(doors: Doors) -> None:
                 assert pages.commands(text) == [], file
             if file.name == "grades.csv" and file.parent.name == "grades":
                 assert pages.formulas(text) == []
+        elif file.name == "export.csv":
+            assert pages.commands(text) == [] and pages.formulas(text) == []
     for record in doors.ours.values():
         shown = [record["output"], *(test["output"] for test in record["tests"])]
         assert pages.commands("".join(shown)) == []

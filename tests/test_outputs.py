@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.report import text
+from autograder.report import clean, text
 from autograder.results import CheckResult, ExerciseResult, SubmissionResult
 from autograder.tables import as_text, row
 from tests.grading import graded
@@ -42,3 +42,8 @@ def test_a_list_is_not_told_that_it_is_float32() -> None:
 
     named = graded("rope_angles", in_float32).misconception
     assert named and named["id"] == "rope-angles-float32"
+
+
+def test_what_joins_letters_stays_and_what_turns_or_hides_them_goes() -> None:
+    assert clean("a\u200cb\u200dc") == "a\u200cb\u200dc"
+    assert clean("a\u200b\u202e\u2066\ufeff\u00ad\x07\x7f\ud800\ue000b\n") == "ab\n"

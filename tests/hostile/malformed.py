@@ -69,6 +69,31 @@ def a_folder(folder: Path) -> None:
     (folder / FILE).mkdir()
 
 
+def chapter_is_a_file(folder: Path) -> None:
+    folder.rmdir()
+    folder.write_text("x = 1")
+
+
+def chapter_is_a_pipe(folder: Path) -> None:
+    folder.rmdir()
+    os.mkfifo(folder)
+
+
+def chapter_is_a_loop(folder: Path) -> None:
+    folder.rmdir()
+    folder.symlink_to(folder)
+
+
+def terabyte_beside(folder: Path) -> None:
+    with (folder / "big.bin").open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def thousands_beside(folder: Path) -> None:
+    for number in range(1500):
+        (folder / f"{number}.txt").touch()
+
+
 def a_loop(folder: Path) -> None:
     (folder / FILE).symlink_to(folder / FILE)
 
@@ -176,6 +201,13 @@ ATTACKS: list[Attack] = [
     unreadable("hard-link", "hands in another name of a file of the grader's", make=hard_link),
     unreadable("a-folder", "hands in a folder of the notebook's name", make=a_folder),
     unreadable("unreadable", "hands in a file that may not be read", make=unreadable_mode),
+    unreadable("chapter-is-a-file", "hands in a file for a folder", make=chapter_is_a_file),
+    unreadable("chapter-is-a-pipe", "hands in a pipe for a folder", make=chapter_is_a_pipe),
+    unreadable("chapter-is-a-loop", "has a link to itself for a folder", make=chapter_is_a_loop),
+    Attack("a-terabyte-beside", "lays a terabyte of nothing beside its notebook", cells=("x = 1",),
+           make=terabyte_beside),
+    Attack("thousands-beside", "lays thousands of files beside its notebook", cells=("x = 1",),
+           make=thousands_beside),
     Attack("new-format", "claims a format of the future",
            edit=lambda n: n.update(nbformat=99, nbformat_minor=99)),
     Attack("many-cells", "hands in a hundred thousand cells", edit=many_cells),

@@ -28,6 +28,14 @@ NAMES: dict[str, str | bytes] = {
     "has-a-back-slash": "..\\..\\x",
     "is-a-comment": "#",
     "is-a-question": "?x=1&y=2",
+    "is-a-forged-row": "eve,,,,15.0,0.0,15.0,15.0",
+    "is-a-formula-behind-a-semicolon": "a;=1+1",
+    "is-a-formula-in-full-width": "\uff1d1+1",
+    "joins-its-letters": "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627",
+    "grows-when-it-is-written": b"\xff" * 70,
+    "is-a-byte": b"\xfc",
+    "is-that-byte-as-it-is-written": "\\xfc",
+    "is-hidden": ".dot",
 }
 
 
@@ -46,6 +54,17 @@ def other_names(folder: Path) -> None:
     (folder / f"{CHAPTER} (1).ipynb").write_text("{}")
 
 
+def links_without_an_end(folder: Path) -> None:
+    """Links that cannot be followed, in the student's folder and beside it."""
+    file = folder.parent / "a-file"
+    file.write_text("x")
+    for place in (folder, folder.parent, folder.parent.parent):
+        (place / "loop").symlink_to("loop")
+        (place / "through-a-file").symlink_to(file / "x")
+        (place / "far-too-long").symlink_to("a" * 300)
+    (folder / "is-it-there").symlink_to(Path(os.environ["HOSTILE_CANARY"]))
+
+
 PATTERN = "nbgrader looks for a student's folder by taking the name as a pattern"
 ATTACKS: list[Attack] = [
     *(unreadable(f"name-{what}", f"is a student whose name {what.replace('-', ' ')}",
@@ -56,4 +75,6 @@ ATTACKS: list[Attack] = [
            student="<b onclick=alert(1)>&amp;x", least=0.0),
     Attack("other-names", "hands in files of odd names, and no notebook", make=other_names,
            honest=0.0, status="missing"),
+    Attack("endless-links", "hands in links that lead nowhere, and no notebook",
+           make=links_without_an_end, honest=0.0, status="missing"),
 ]  # fmt: skip

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from html.parser import HTMLParser
 
+FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 HOSTILE = re.compile(r"alert\(|hostile", re.I)
 
 
@@ -56,10 +57,13 @@ def commands(text: str) -> list[str]:
 
 
 def _acts(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf", "Cs")
+    joins = character in "\u200c\u200d"  # letters of a Persian name, parts of an emoji
+    return not joins and unicodedata.category(character) in ("Cc", "Cf", "Cs")
 
 
 def formulas(table: str) -> list[str]:
-    """Cells that a spreadsheet computes."""
-    rows = csv.reader(io.StringIO(table, newline=""))
-    return [cell for row in rows for cell in row if cell[:1] in tuple("=+-@\t\r\n")]
+    """Cells that a spreadsheet computes, also one that splits at semicolons or tabs."""
+    rows = [
+        r for sign in ",;\t" for r in csv.reader(io.StringIO(table, newline=""), delimiter=sign)
+    ]
+    return [cell for row in rows for cell in row if cell[:1] in FORMULA]

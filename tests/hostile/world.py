@@ -97,8 +97,8 @@ class World:
     def digest(self) -> str:
         """Of the course and of every canary; what the doors themselves write is left out."""
         made = [self.course / name for name in ("class", "ours", "alone")]
-        files = [p for p in self.course.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-        files = [p for p in files if not any(m in p.parents for m in made)]
+        files = [p for p in self.course.rglob("*") if "__pycache__" not in p.parts]
+        files = [p for p in files if not any(m in p.parents for m in made) and p.is_file()]
         digest = hashlib.sha256()
         for file in sorted({*files, *self.canaries}):
             digest.update(str(file).encode() + file.read_bytes())
