@@ -226,7 +226,8 @@ ODDITIES: list[Attack] = [
     odd("numpy-texts", "returns texts that NumPy made", NUMPY_TEXTS, right=NAMES),
     odd("old-names", "gives NumPy its old names back, as old libraries want them",
         "import numpy as np\nnp.bool, np.int, np.float = bool, int, float"),
-    odd("long-double", "returns a number wider than double", LONG_DOUBLE, right=NUMBER),
+    attack("long-double", "returns a number wider than double", LONG_DOUBLE,
+           right=(WIDE, NUMBER), honest=float(POINTS[WIDE] + POINTS[NUMBER])),
     odd("torch-threads", "asks for threads and determinism",
         "import torch\ntorch.set_num_threads(2)\ntorch.use_deterministic_algorithms(True)\n"
         "device = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
