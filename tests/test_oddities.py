@@ -325,8 +325,9 @@ each = pytest.mark.parametrize("one", ODDITIES, ids=lambda o: o.name)
 @each
 def test_our_door_gives_full_marks(graded: dict[str, dict[str, Any]], one: Attack) -> None:
     record = graded["ours"][one.name]
-    (test,) = (t for t in record["tests"] if t["name"].endswith("." + one.right[0]))
-    assert test["score"] == one.honest, (record["extra_data"]["note"], test["output"])
+    tests = [t for t in record["tests"] if t["name"].split(".")[-1] in one.right]
+    told = [t["output"] for t in tests]
+    assert sum(t["score"] for t in tests) == one.honest, (record["extra_data"]["note"], told)
     assert record["extra_data"]["status"] == "graded"
 
 
