@@ -60,5 +60,5 @@ def test_a_weight_of_another_name_is_told_first() -> None:
 
     first, *others = graded("LearnedPositionalEmbedding", Positions).checks
     assert first.name == "learned_positional_embedding_state"
-    assert "no entry called `weight`: it holds `table`" in first.message
+    assert "no entry called `weight`. It holds `table`" in first.message
     assert all("no entry called `weight`" in check.message for check in others)
