@@ -156,9 +156,9 @@ class Run:
         self._keep(place, before)
 
     def _finish(self, under: _Underway, result: SubmissionResult) -> None:
-        outputs.write_submission(self.out, result)
         if self.autograded is not None:
             autograded.of_task(self.autograded, under.task, result)
+        outputs.write_submission(self.out, result)  # last: where its record is, nothing is missing
         if under.before is not None:
             self.report.compare(under.before, result)
         self._keep(under.place, result)
