@@ -20,8 +20,9 @@ from .sandbox import SandboxMissing
 
 # Errors of disks and rights, which are no faults of ours.
 OF_THE_MACHINE = {
-    getattr(errno, name, None)
+    getattr(errno, name)
     for name in ("ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EIO", "EMFILE", "ENFILE")
+    if hasattr(errno, name)
 }
 NAMES = (
     "doctor",
