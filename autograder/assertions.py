@@ -16,7 +16,7 @@ import numpy as np
 
 from .answers import Answer, Answers, Instance
 from .replies import Gone, StudentError
-from .wording import but, index, kind, numbers
+from .wording import index, kind, numbers
 
 NOT_WRITTEN = "NotImplementedError"
 P = ParamSpec("P")
@@ -26,10 +26,9 @@ R = TypeVar("R")
 class CheckFailed(AssertionError):
     """The answer does not behave as the check says.
 
-    `message` can be shown to anyone; `values` holds numbers and indices, which are withheld when
-    the check is hidden. `about` is the reply that was looked at, so that its call can be told.
-    `plain` takes the place of a message that tells what the answer made: shapes, names of types.
-    An answer could write there what it was asked, and a hidden check keeps that to itself.
+    A hidden check withholds `values`, numbers and indices, and tells `plain` in the place of a
+    `message` that holds what the answer made, such as a shape or a type's name: an answer could
+    write its input there. `about` is the reply that was looked at, so that its call can be told.
     """
 
     about: Any = None
@@ -40,6 +39,11 @@ class CheckFailed(AssertionError):
         self.plain = plain or message
         self.values = values
         super().__init__(f"{message} {values}".strip())
+
+
+def another(needed: str, value: Any) -> CheckFailed:
+    """The failure where one kind of thing is needed and another came."""
+    return CheckFailed(f"{needed}, but is {kind(value)}.", plain=f"{needed}.")
 
 
 def _about_its_first(compare: Callable[P, R]) -> Callable[P, R]:
@@ -200,7 +204,7 @@ def pair(value: Any, *, what: str = "the result") -> tuple[Any, Any]:
     """`value` is a tuple of two, or anything else that comes apart into two."""
     stacked = isinstance(value, np.ndarray) and value.ndim > 0
     if not (stacked or isinstance(value, tuple | list)) or len(value) != 2:
-        raise CheckFailed(*but(f"{what} must be a pair (two items)", value))
+        raise another(f"{what} must be a pair (two items)", value)
     return value[0], value[1]
 
 
@@ -208,7 +212,7 @@ def pair(value: Any, *, what: str = "the result") -> tuple[Any, Any]:
 def instance(value: Any, *, what: str) -> Instance:
     """`value` is an object that can be used (a module, a function), not plain data."""
     if not isinstance(value, Instance):
-        raise CheckFailed(*but(f"{what} must be something to call", value))
+        raise another(f"{what} must be something to call", value)
     return value
 
 
@@ -269,9 +273,9 @@ def as_array(value: Any, what: str) -> np.ndarray:
             raise TypeError
         array = np.asarray(value)
     except (ValueError, TypeError, OverflowError, RuntimeError, MemoryError):
-        raise CheckFailed(*but(f"{what} must hold numbers", value)) from None
+        raise another(f"{what} must hold numbers", value) from None
     if array.dtype.kind not in "biufc":
-        raise CheckFailed(*but(f"{what} must hold numbers", value))
+        raise another(f"{what} must hold numbers", value)
     return array
 
 

@@ -26,11 +26,6 @@ def numbers(first: complex, second: complex) -> tuple[str, str]:
     return a, b
 
 
-def but(needed: str, value: Any) -> tuple[str, str, str]:
-    """What to say where something is needed and `value` came: message, values, plain message."""
-    return f"{needed}, but is {kind(value)}.", "", f"{needed}."
-
-
 def kind(value: Any) -> str:
     """What a reply is, in a few words."""
     if value is None:
