@@ -19,6 +19,12 @@ from tests.figures import FigurePage, page_of, source_of
 # Small tensors on several threads wait for each other, most of all beside other tests' workers.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import torch  # noqa: E402
+
+# Read when Triton is imported: without a GPU its kernels run on the CPU, one program after another.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 NO_BROWSER = (
     "NO BROWSER: tests of the interactive pages do not run. Install one with "
     "'apt-get install chromium' or '.venv/bin/playwright install chromium', "

@@ -2,14 +2,18 @@
 
 Why: the bias is where a low precision hurts. bfloat16 has no numbers for the odd positions above
 256, so a bias that is computed in it gives one penalty to many keys; here it is float32 or better
-until the softmax is done. "ALiBi" is Press, Smith and Lewis (2022), arXiv:2108.12409.
+until the softmax is done. And a bias is large, heads·n² numbers: it is made for some queries at a
+time. "ALiBi" is Press, Smith and Lewis (2022), arXiv:2108.12409.
 """
 
 import operator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
+
+QUERIES_AT_ONCE = 256  # their bias is heads·256·n_k numbers, whatever n_q is
 
 
 def causal_bias(slopes: Tensor, n_q: int, n_k: int, offset: int, dtype: torch.dtype) -> Tensor:
@@ -82,7 +86,51 @@ def alibi_sdpa(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0)
     dtype = torch.promote_types(q.dtype, torch.float32)
     # torch wants queries and mask in one dtype. Going up with the queries keeps the bias whole;
     # autocast would take both down again.
-    bias = causal_bias(slopes.to(dtype).to(q.device), n_q, n_k, offset, dtype)
-    with torch.autocast(q.device.type, enabled=False):
-        out = scaled_dot_product_attention(q.to(dtype), k.to(dtype), v.to(dtype), attn_mask=bias)
-    return out.to(q.dtype)
+    slopes, wide_q, wide_k, wide_v = (
+        slopes.to(dtype).to(q.device),
+        *(x.to(dtype) for x in (q, k, v)),
+    )
+    # A compiler wants one graph for all lengths. Otherwise no (n_q, n_k) bias is ever made.
+    step = max(1, n_q) if torch.compiler.is_compiling() else QUERIES_AT_ONCE
+    parts = []
+    for start in range(0, max(1, n_q), step):
+        some = wide_q[:, :, start : start + step]
+        seen = offset + start + some.shape[2]  # keys after the last of these queries
+        bias = causal_bias(slopes, some.shape[2], seen, offset + start, dtype)
+        with torch.autocast(q.device.type, enabled=False):
+            parts.append(
+                scaled_dot_product_attention(
+                    some, wide_k[:, :, :seen], wide_v[:, :, :seen], attn_mask=bias[None]
+                )
+            )
+    return torch.cat(parts, dim=2).to(q.dtype)
+
+
+def alibi_for_flex(
+    slopes: Tensor, offset: int = 0
+) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """What torch's FlexAttention wants for the attention of `alibi_sdpa`: (score_mod, mask_mod).
+
+    Compiled, FlexAttention is one kernel that computes the bias of a tile where it needs it: no
+    mask lies in memory, and tiles without a visible key are left out.
+
+    Shapes: slopes (heads,).
+    Dtype: the bias is computed in the dtype of `slopes`; float32 is what it should have.
+    Units: offset in tokens, as in `alibi_sdpa`.
+
+    >>> from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    >>> q = k = torch.zeros(1, 1, 2, 16)
+    >>> v = torch.stack([torch.zeros(1, 1, 16), torch.ones(1, 1, 16)], dim=2)
+    >>> score_mod, mask_mod = alibi_for_flex(torch.tensor([3.0]).log())
+    >>> mask = create_block_mask(mask_mod, None, None, 2, 2, device="cpu")
+    >>> flex_attention(q, k, v, score_mod, mask)[..., 0]
+    tensor([[[0.0000, 0.7500]]])
+    """
+
+    def score_mod(score: Tensor, batch: Tensor, head: Tensor, m: Tensor, n: Tensor) -> Tensor:
+        return score - slopes[head] * (m + offset - n)
+
+    def mask_mod(batch: Tensor, head: Tensor, m: Tensor, n: Tensor) -> Tensor:
+        return n <= m + offset
+
+    return score_mod, mask_mod

@@ -11,7 +11,7 @@ from typing import SupportsIndex
 import torch
 from torch import Tensor, nn
 
-from .rope import rope_angles, rotate_pairs
+from .rope import rope_angles, rotate
 
 SCALINGS = ("linear", "ntk", "yarn", "llama3")
 
@@ -180,9 +180,8 @@ class ScaledRotaryEmbedding(nn.Module):
         frequencies = frequencies.to(torch.float64 if has_float64 else torch.float32)
         frequencies = frequencies.to(positions.device)
         angles = positions.to(frequencies.dtype)[..., None] * frequencies
-        angles = angles.unsqueeze(-3)  # an axis for the heads, which all turn alike
         cos, sin = angles.cos(), angles.sin()
         if self.scaling == "yarn":
             sharpened = max(1.0, 0.1 * math.log(self.factor) + 1.0)
             cos, sin = sharpened * cos, sharpened * sin
-        return rotate_pairs(q, cos, sin, "half"), rotate_pairs(k, cos, sin, "half")
+        return rotate(q, k, cos, sin, "half")

@@ -11,6 +11,8 @@ from typing import SupportsIndex
 import torch
 from torch import Tensor, nn
 
+from .kernels import kernel_for
+
 
 def rope_angles(positions: Tensor, dim: int, base: float = 10000.0) -> Tensor:
     """Angle m·base^(−2i/dim) of each pair i at each position m (RoFormer, eq. 15).
@@ -36,22 +38,57 @@ def rope_angles(positions: Tensor, dim: int, base: float = 10000.0) -> Tensor:
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """Rotate the pairs of x in float32 or better, and return to the dtype of x in one last cast.
 
-    Shapes: x (..., dim); cos and sin broadcast against (..., dim/2); result like x.
+    The plain form, from torch's operations: compilers fuse it, and every kernel is held against it.
+
+    Shapes: x (..., dim); cos and sin broadcast against (..., pairs), pairs ≤ dim/2; result like x.
+        Coordinates from 2·pairs on pass through.
     Dtype and device: those of x, wherever the tables were made.
-    Layout: "interleaved" pairs coordinates (2i, 2i + 1), "half" pairs (i, i + dim/2).
+    Layout: "interleaved" pairs coordinates (2i, 2i + 1), "half" pairs (i, i + pairs).
 
     >>> cos, sin = torch.tensor([0.0, 1.0]), torch.tensor([1.0, 0.0])
-    >>> rotate_pairs(torch.tensor([1, 2, 3, 4], dtype=torch.bfloat16), cos, sin, "half")
-    tensor([-3.,  2.,  1.,  4.], dtype=torch.bfloat16)
+    >>> rotate_pairs(torch.tensor([1, 2, 3, 4, 5], dtype=torch.bfloat16), cos, sin, "half")
+    tensor([-3.,  2.,  1.,  4.,  5.], dtype=torch.bfloat16)
     """
     dtype = torch.promote_types(x.dtype, torch.float32)
     cos, sin = (table.to(dtype).to(x.device) for table in (cos, sin))  # cast, then move: see MPS
-    half = x.shape[-1] // 2
+    pairs = cos.shape[-1]
+    wide = x.to(dtype)
+    turning, rest = wide[..., : 2 * pairs], wide[..., 2 * pairs :]
     # [x0 x1 x2 x3] → half: columns [x0 x2], [x1 x3]; interleaved: rows [x0 x1], [x2 x3]
-    grid, pair_axis = ((2, half), -2) if layout == "half" else ((half, 2), -1)
-    a, b = x.to(dtype).unflatten(-1, grid).unbind(pair_axis)
-    rotated = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=pair_axis)
-    return rotated.flatten(-2).to(x.dtype)
+    grid, pair_axis = ((2, pairs), -2) if layout == "half" else ((pairs, 2), -1)
+    a, b = turning.unflatten(-1, grid).unbind(pair_axis)
+    rotated = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=pair_axis).flatten(-2)
+    if rest.shape[-1]:  # joined in the wide dtype: autocast to float16 refuses to join bfloat16
+        rotated = torch.cat([rotated, rest], dim=-1)
+    return rotated.to(x.dtype)
+
+
+def rotate(
+    q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, layout: str = "half"
+) -> tuple[Tensor, Tensor]:
+    """Rotate queries and keys with tables that every layer of a model may share.
+
+    Where there is a kernel for them (see `kernel_for`) that takes both in one pass over memory;
+    otherwise `rotate_pairs` for each.
+
+    Shapes: q (..., heads, seq, dim), k the same with any number of heads; cos and sin
+        (..., seq, pairs), one row for each token, which all heads share, pairs ≤ dim/2; results
+        like q and k.
+    Dtype and device: those of q and k; computed in float32 or better.
+    Layout: "half" pairs coordinates (i, i + pairs), "interleaved" pairs (2i, 2i + 1).
+
+    >>> q = torch.tensor([[[[1.0, 0.5, -0.5, 2.0]]]])
+    >>> angles = rope_angles(torch.tensor([5]), dim=4)
+    >>> rotate(q, q, angles.cos(), angles.sin())[0].flatten()
+    tensor([-0.1958,  0.3994, -1.1008,  2.0225])
+    """
+    kernel = kernel_for(q, k)
+    if kernel is None:
+        cos, sin = cos.unsqueeze(-3), sin.unsqueeze(-3)  # an axis for the heads
+        return rotate_pairs(q, cos, sin, layout), rotate_pairs(k, cos, sin, layout)
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    cos, sin = (table.to(dtype).to(q.device).contiguous() for table in (cos, sin))
+    return kernel(q, k, cos, sin, layout=layout)
 
 
 class RotaryEmbedding(nn.Module):
@@ -122,6 +159,4 @@ class RotaryEmbedding(nn.Module):
                 f"count the tokens with torch.arange"
             )
         angles = rope_angles(positions, self.head_dim, self.base)
-        angles = angles.unsqueeze(-3)  # an axis for the heads, which all turn alike
-        cos, sin = angles.cos(), angles.sin()
-        return rotate_pairs(q, cos, sin, self.layout), rotate_pairs(k, cos, sin, self.layout)
+        return rotate(q, k, angles.cos(), angles.sin(), self.layout)

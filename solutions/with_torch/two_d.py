@@ -12,7 +12,7 @@ from typing import SupportsIndex
 import torch
 from torch import Tensor, nn
 
-from .rope import rope_angles, rotate_pairs
+from .rope import rope_angles, rotate
 
 
 class AxialRotaryEmbedding2D(nn.Module):
@@ -93,12 +93,12 @@ class AxialRotaryEmbedding2D(nn.Module):
         cols = torch.arange(width, device=q.device).repeat(height)
         half = self.head_dim // 2
         angles = torch.cat([rope_angles(p, half, self.base) for p in (rows, cols)], dim=-1)
-        cos, sin = angles.cos(), angles.sin()
-
-        def turned(x: Tensor) -> Tensor:
-            rotated = x.clone()  # not torch.cat: autocast to float16 refuses to join bfloat16
-            patches = x[:, :, num_prefix_tokens:]
-            rotated[:, :, num_prefix_tokens:] = rotate_pairs(patches, cos, sin, "interleaved")
+        patches_q, patches_k = (x[:, :, num_prefix_tokens:] for x in (q, k))
+        rotated = rotate(patches_q, patches_k, angles.cos(), angles.sin(), "interleaved")
+        if not num_prefix_tokens:
             return rotated
-
-        return turned(q), turned(k)
+        # Not torch.cat, which autocast to float16 forbids in bfloat16.
+        results = q.clone(), k.clone()
+        for result, part in zip(results, rotated, strict=True):
+            result[:, :, num_prefix_tokens:] = part
+        return results

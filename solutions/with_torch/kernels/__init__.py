@@ -1,7 +1,49 @@
-"""The place of the fused CUDA kernels, one file per chapter, named like the chapter.
+"""Kernels of our own, for where a chain of torch's operations moves the same bytes several times.
 
-Tables, rotation and cast each read and write all of q and k once when they are separate torch
-operations; a fused kernel does so once for the three. A module of `solutions.with_torch` calls
-its kernel for CUDA inputs and keeps the torch operations for every other device: they are what
-the kernel is tested against.
+Why: a rotation does three operations for each number that it moves, so its time is the time of its
+bytes. `kernel_for` tells which kernel a pair of tensors gets; None means torch's own operations,
+which every kernel is tested against.
 """
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+# Below this many numbers the operations of torch stay in the cache, and compiling takes longer.
+WORTH_COMPILING = 1 << 20
+
+
+def kernel_for(q: Tensor, k: Tensor) -> Callable[..., tuple[Tensor, Tensor]] | None:
+    """The `rotate(q, k, cos, sin, layout=…)` that is faster than torch's operations, or None.
+
+    On CUDA the Triton kernel, on a CPU the Numba kernel for large float32 and float64 tensors.
+    None while torch traces, compiles, exports or counts operations, which would not see what a
+    kernel writes (and a compiler fuses the plain operations itself); None for subclasses of Tensor.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined]
+        return None
+    plain = all(type(x) in (Tensor, torch.nn.Parameter) and x.ndim == 4 for x in (q, k))
+    watched = _get_current_dispatch_mode() is not None  # make_fx, FakeTensorMode and the like
+    if not plain or watched or q.dtype != k.dtype or q.device != k.device:
+        return None
+    if q.device.type == "cuda" and q.is_floating_point():
+        return _rotate_of("rope", "triton")
+    large = q.numel() + k.numel() >= WORTH_COMPILING
+    if q.device.type == "cpu" and large and q.dtype in (torch.float32, torch.float64):
+        return _rotate_of("rope_cpu", "numba")
+    return None
+
+
+@functools.cache
+def _rotate_of(module: str, needs: str) -> Callable[..., tuple[Tensor, Tensor]] | None:
+    """The function of a kernel's module, or None where the package below it is not installed."""
+    if importlib.util.find_spec(needs) is None:
+        return None
+    rotate: Callable[..., tuple[Tensor, Tensor]]
+    rotate = importlib.import_module(f"{__name__}.{module}").rotate
+    return rotate

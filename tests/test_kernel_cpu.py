@@ -1,0 +1,194 @@
+"""The Numba kernel of the rotation on a CPU, and which tensors get which kernel.
+
+The same questions as the Triton kernel is asked; both are held against torch's own operations, to
+the last bit.
+"""
+
+import importlib.util
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from solutions.with_torch import kernels
+from solutions.with_torch.context_extension import ScaledRotaryEmbedding
+from solutions.with_torch.kernels import kernel_for, rope_cpu
+from solutions.with_torch.rope import RotaryEmbedding, rotate
+from solutions.with_torch.two_d import AxialRotaryEmbedding2D
+from tests import rotations
+
+LAYOUTS = ("half", "interleaved")
+BOTH = [torch.float32, torch.float64]
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(20210420)
+
+
+def inputs(make=rotations.contiguous, dtype=torch.float32, pairs=5, dim=10, seq=11, heads=(6, 3)):
+    q, k = (make(2, h, seq, dim, dtype) for h in heads)
+    return q, k, *rotations.tables(torch.randint(0, 50, (2, seq)), pairs, dtype)
+
+
+# --- what is computed ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", rotations.MEMORY, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", BOTH, ids=str)
+def test_kernel_equals_the_plain_operations_bit_for_bit(make, layout, dtype):
+    given = inputs(make, dtype)
+    got = rope_cpu.rotate(*given, layout)
+    assert all(map(torch.equal, got, rotations.plain(*given, layout)))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("pairs", "dim"), [(1, 2), (3, 10), (2, 9), (6, 12)])
+def test_any_width_is_rotated_and_the_rest_passes_through(layout, pairs, dim):
+    given = inputs(pairs=pairs, dim=dim)
+    got = rope_cpu.rotate(*given, layout)
+    assert all(map(torch.equal, got, rotations.plain(*given, layout)))
+    assert torch.equal(got[0][..., 2 * pairs :], given[0][..., 2 * pairs :])
+
+
+@pytest.mark.parametrize("threads", [1, 3, 50])
+@pytest.mark.parametrize("seq", [1, 31, 32, 33, 97])
+@pytest.mark.parametrize("make", [rotations.contiguous, rotations.tokens_first])
+def test_threads_and_blocks_of_tokens_leave_nothing_out(threads, seq, make, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    given = inputs(make, seq=seq)
+    got = rope_cpu.rotate(*given)
+    assert all(map(torch.equal, got, rotations.plain(*given, "half")))
+
+
+def test_one_table_serves_all_texts_and_empty_ones_work():
+    q, k, cos, sin = inputs()
+    got = rope_cpu.rotate(q, k, cos[1], sin[1])
+    assert all(map(torch.equal, got, rotations.plain(q, k, cos[1], sin[1], "half")))
+    for shape in ((2, 3, 0, 4), (0, 3, 0, 4)):
+        empty = torch.empty(shape)
+        assert rope_cpu.rotate(empty, empty, torch.empty(0, 2), torch.empty(0, 2))[0].shape == shape
+
+
+def test_inputs_are_not_changed_and_results_lie_in_memory_as_they_do():
+    given = inputs(rotations.tokens_first)
+    before = [x.clone() for x in given]
+    got = rope_cpu.rotate(*given)
+    assert all(map(torch.equal, given, before))
+    assert [x.stride() for x in got] == [x.stride() for x in given[:2]]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gradients_of_first_and_second_order_in_both_modes(layout):
+    _, _, cos, sin = inputs(dtype=torch.float64, pairs=2, seq=2)
+    q, k = (torch.randn(2, h, 2, 5, dtype=torch.float64, requires_grad=True) for h in (2, 1))
+
+    def turned(q, k):
+        return rope_cpu.rotate(q, k, cos, sin, layout)
+
+    assert torch.autograd.gradcheck(turned, (q, k), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(turned, (q, k))
+
+
+def test_vmap_gives_what_each_part_gives():
+    q, k, cos, sin = inputs()
+    many = torch.stack([q, 2 * q, -q], dim=1)
+    turn = torch.func.vmap(lambda q: rope_cpu.rotate(q, k, cos, sin), in_dims=1)
+    for part, x in zip(turn(many)[0], many.unbind(1), strict=True):
+        assert torch.equal(part, rope_cpu.rotate(x, k, cos, sin)[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_dtypes_that_a_cpu_does_not_compute_in_are_refused(dtype):
+    with pytest.raises(ValueError, match="float32 or float64 on the CPU"):
+        rope_cpu.rotate(*inputs(dtype=dtype))
+
+
+# --- which tensors get it -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def always(monkeypatch) -> None:
+    """The kernel is worth it for tensors of any size."""
+    monkeypatch.setattr(kernels, "WORTH_COMPILING", 1)
+
+
+@pytest.mark.parametrize("dtype", BOTH, ids=str)
+def test_large_tensors_get_the_kernel_and_small_ones_do_not(dtype):
+    large = torch.empty(1, 16, 512, 64, dtype=dtype)
+    assert kernel_for(large, large) is rope_cpu.rotate
+    small = large[:, :, :-1]
+    assert kernel_for(small, small) is None
+
+
+def modules():
+    grid = {"height": 3, "width": 4}
+    yield RotaryEmbedding(12, layout="half"), {"positions": torch.arange(12) + 7}
+    yield RotaryEmbedding(12, layout="interleaved"), {"positions": torch.arange(24).view(2, 12)}
+    yield ScaledRotaryEmbedding(12, factor=4.0), {"positions": torch.arange(12) + 7}
+    yield AxialRotaryEmbedding2D(12), grid
+    yield AxialRotaryEmbedding2D(12), {"height": 5, "width": 2, "num_prefix_tokens": 2}
+
+
+@pytest.mark.parametrize("case", range(5))
+@pytest.mark.parametrize("make", rotations.MEMORY, ids=lambda make: make.__name__)
+def test_modules_give_the_same_bits_with_it(case, make, always, monkeypatch):
+    module, arguments = list(modules())[case]
+    q, k = (make(2, h, 12, 12, torch.float32) for h in (4, 2))
+    asked = []
+    monkeypatch.setattr(
+        kernels, "_rotate_of", lambda *names: asked.append(names) or rope_cpu.rotate
+    )
+    with_kernel = module(q, k, **arguments)
+    assert asked, "the kernel was not taken"
+    monkeypatch.setattr(kernels, "_rotate_of", lambda *names: None)
+    assert all(map(torch.equal, with_kernel, module(q, k, **arguments)))
+
+
+def test_others_get_none(always):
+    x = torch.ones(1, 1, 2, 4)
+    assert kernel_for(x, x) is rope_cpu.rotate
+    assert kernel_for(torch.nn.Parameter(x), x) is rope_cpu.rotate
+    others = {
+        "three axes": (x[0], x[0]),
+        "half precision": (x.half(), x.half()),
+        "two dtypes": (x, x.double()),
+        "another device": (x.to("meta"), x.to("meta")),
+        "a subclass": (x.as_subclass(type("Mine", (torch.Tensor,), {})), x),
+    }
+    for name, pair in others.items():
+        assert kernel_for(*pair) is None, name
+
+
+def test_without_numba_the_plain_operations_do_it(always, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    kernels._rotate_of.cache_clear()
+    try:
+        given = inputs()
+        assert kernel_for(*given[:2]) is None
+        assert all(map(torch.equal, rotate(*given), rotations.plain(*given, "half")))
+    finally:
+        kernels._rotate_of.cache_clear()
+
+
+def test_who_traces_sees_operations_and_no_kernel(always):
+    """A graph that was traced through the kernel would give back what was never written."""
+    q, k, cos, sin = inputs()
+
+    def turned(q, k):
+        return rotate(q, k, cos, sin)
+
+    graph = make_fx(turned)(q, k)
+    assert all(map(torch.equal, graph(2 * q, k), turned(2 * q, k)))
+    with pytest.warns(DeprecationWarning):
+        traced = torch.jit.trace(turned, (q, k))
+    assert all(map(torch.equal, traced(2 * q, k), turned(2 * q, k)))
+    compiled = torch.compile(turned, backend="aot_eager", fullgraph=True)
+    assert all(map(torch.equal, compiled(2 * q, k), turned(2 * q, k)))
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert (
+            rotate(torch.empty(2, 6, 11, 10), torch.empty(2, 3, 11, 10), cos, sin)[0].shape
+            == q.shape
+        )
