@@ -300,6 +300,18 @@ def test_without_a_gpu_check_says_so_aloud_and_of_torch_alone(
     assert "CUDA" not in capsys.readouterr().out
 
 
+def test_whoever_interrupts_the_second_look_has_the_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def hangs(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(local, "examine_there", hangs)
+    with pytest.raises(KeyboardInterrupt):
+        check(attention()[1])
+    assert "10 of 10 public checks passed" in capsys.readouterr().out
+
+
 def test_an_answer_that_passes_nothing_is_not_asked_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
