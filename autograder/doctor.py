@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import course, sandbox
+from . import course, gpu, sandbox
 
 OK, NOTE, BAD = "ok", "note", "missing"
 INSTALL = "python -m pip install -r requirements.txt"
@@ -104,15 +104,18 @@ def _device() -> Finding:
     try:
         import torch
 
-        if torch.cuda.is_available():
-            return Finding("device", f"CUDA: {torch.cuda.get_device_name()}")
+        place = gpu.find()
+        if not place.why_not:
+            return Finding("device", f"CUDA: {place.name}")
         if torch.backends.mps.is_available():
             return Finding("device", "CPU, and Apple's MPS")
     except Exception as error:  # a broken driver raises anything
         cure = f"reinstall PyTorch: {INSTALL}"
         return Finding("device", f"PyTorch does not start ({error})", BAD, cure)
-    build = "a build without CUDA" if torch.version.cuda is None else "no GPU is visible"
-    return Finding("device", f"CPU ({build}); no exercise needs more")
+    if place.broken:
+        cure = "update the GPU's driver, or install a build of PyTorch for it; the CPU does as well"
+        return Finding("device", f"CPU ({place.why_not})", NOTE, cure)
+    return Finding("device", f"CPU ({place.why_not}); no exercise needs more")
 
 
 def _nbgrader() -> Finding:

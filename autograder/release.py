@@ -23,9 +23,9 @@ from .running import collected
 from .standard import record
 
 MODULES = (
-    "__init__ __main__ answers assertions channel cli course doctor exercise local notebooks "
-    "nursery report replies results runner running recognise sandbox seccomp session standard "
-    "usage warm wire wording worker "
+    "__init__ __main__ answers assertions channel cli course doctor exercise gpu local notebooks "
+    "nursery report replies results runner running recognise sandbox seccomp second_look session "
+    "standard usage warm wire wording worker "
     "commands/__init__ commands/check commands/doctor"
 ).split()
 PINNED = "numpy torch matplotlib pytest psutil jupyterlab ipython ipykernel".split()

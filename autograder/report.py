@@ -10,8 +10,12 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from .results import CheckResult, ExerciseResult, SubmissionResult
+
+if TYPE_CHECKING:
+    from .second_look import SecondLook
 
 PUBLIC_NOTE = (
     "These are the public checks, not the whole grade: hidden ones try other inputs, "
@@ -36,22 +40,46 @@ def seen(sign: str) -> bool:
     return sign in JOINERS or unicodedata.category(sign) not in ("Cc", "Cf", "Cs", "Co")
 
 
-def text(result: ExerciseResult, *, public: bool) -> str:
-    """The report of one exercise for a terminal."""
-    lines = [f"{result.id}: {headline(result, public=public)}"]
-    for check, message in _told(result.checks):
-        lines.append(f"  {MARKS[check.passed]} {_title(check)}")
-        lines += ["      " + line for line in clean(message).splitlines()]
+def text(result: ExerciseResult, *, public: bool, look: SecondLook | None = None) -> str:
+    """The report of one exercise for a terminal; `look` is what it did on a GPU."""
+    lines = [f"{result.id}: {headline(result, public=public)}", *_lines(result.checks, "  ")]
     if result.misconception:
         lines.append(f"  → {result.misconception['message']}")
         lines.append(f"    Read again: “{result.misconception['section']}”.")
+    if look is not None:
+        lines += [f"  {clean(look.headline())}", *_lines(look.failed, "    ")]
     return "\n".join(lines)
 
 
-def html_block(result: ExerciseResult, *, public: bool) -> str:
+def _lines(checks: list[CheckResult], indent: str) -> Iterator[str]:
+    for check, message in _told(checks):
+        yield f"{indent}{MARKS[check.passed]} {_title(check)}"
+        for line in clean(message).splitlines():
+            yield f"{indent}    {line}"
+
+
+def html_block(result: ExerciseResult, *, public: bool, look: SecondLook | None = None) -> str:
     """The same as HTML without style sheets or scripts, legible on light and dark."""
+    advice = there = ""
+    if result.misconception:
+        advice = (
+            f'<p style="border-left:4px solid #1565c0;padding-left:.8em;margin:.6em 0">'
+            f"{escaped(result.misconception['message'])}<br>"
+            f"Read again: “{escaped(result.misconception['section'])}”.</p>"
+        )
+    if look is not None:
+        said = f'<p style="margin:.4em 0">{escaped(look.headline())}</p>'
+        there = said + (_table(look.failed) if look.failed else "")
+    note = f'<p style="opacity:.75;margin:.4em 0">{PUBLIC_NOTE}</p>' if public else ""
+    return (
+        f"<div><b><code>{escaped(result.id)}</code></b>: {escaped(headline(result, public=public))}"
+        f"{_table(result.checks)}{advice}{there}{note}</div>"
+    )
+
+
+def _table(checks: list[CheckResult]) -> str:
     rows = []
-    for check, message in _told(result.checks):
+    for check, message in _told(checks):
         colour, mark = COLOURS[check.passed], MARKS[check.passed]
         message = f"<br>{escaped(message)}" if message else ""
         rows.append(
@@ -59,19 +87,7 @@ def html_block(result: ExerciseResult, *, public: bool) -> str:
             f'<td style="{CELL}">{escaped(_title(check))}'
             f'<span style="opacity:.8">{message}</span></td></tr>'
         )
-    advice = ""
-    if result.misconception:
-        advice = (
-            f'<p style="border-left:4px solid #1565c0;padding-left:.8em;margin:.6em 0">'
-            f"{escaped(result.misconception['message'])}<br>"
-            f"Read again: “{escaped(result.misconception['section'])}”.</p>"
-        )
-    note = f'<p style="opacity:.75;margin:.4em 0">{PUBLIC_NOTE}</p>' if public else ""
-    return (
-        f"<div><b><code>{escaped(result.id)}</code></b>: {escaped(headline(result, public=public))}"
-        f'<table style="border-collapse:collapse;margin:.4em 0">{"".join(rows)}</table>'
-        f"{advice}{note}</div>"
-    )
+    return f'<table style="border-collapse:collapse;margin:.4em 0">{"".join(rows)}</table>'
 
 
 def headline(result: ExerciseResult, *, public: bool) -> str:

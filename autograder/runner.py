@@ -23,13 +23,16 @@ LIBRARIES = tuple({os.path.realpath(p) + os.sep for p in sysconfig.get_paths().v
     "<frozen",
     "<__array_function__",
 )
+CPU = "cpu"
 PLAIN = (bool, int, float, complex, str, type(None))
 
 
 class NamespaceRunner:
     """Runs requests on the objects of a mapping `name → function or class`.
 
-    Inputs are copied before each call: an answer that changes them in place harms nobody else.
+    Inputs are copied before each call: an answer that changes them in place harms nobody else. A
+    request that names a `device` has its tensors moved there, and the module that it makes. Its
+    reply is then a pair: the value, on the CPU again, and the devices its numbers came from.
     """
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
@@ -37,9 +40,14 @@ class NamespaceRunner:
         self._kept: dict[int, Any] = {}
 
     def run(self, request: dict[str, Any]) -> Any:
+        device = request.get("device")
         try:
-            with _usual_gradients(), _autocast(request.get("autocast")):
-                return self._export(self._execute(request))
+            with usual_torch(device or CPU), _autocast(device or CPU, request.get("autocast")):
+                if device is None:
+                    return self._export(self._execute(request))
+                value = self._export(self._execute(moved(request, device)))
+                _wait_for(device)
+                return moved(value, CPU), sorted(set(_places(value)))
         except StudentError:
             raise
         except MemoryError as error:
@@ -55,6 +63,8 @@ class NamespaceRunner:
         kwargs = self._import(request.get("kwargs", {}))
         if kind == "call":
             value = self._named(request["name"])(*args, **kwargs)
+            if "device" in request:
+                _move_module(value, request["device"])
             return (value, tuple(args)) if request.get("return_inputs") else value
         if kind == "gradient":
             on = request.get("on")
@@ -137,22 +147,74 @@ def _place(error: BaseException) -> tuple[str, int]:
 
 
 @contextlib.contextmanager
-def _usual_gradients() -> Iterator[None]:
-    """A scratch cell that switched gradients or autocast for good costs an answer nothing."""
+def usual_torch(device: str = CPU) -> Iterator[None]:
+    """A scratch cell that set gradients, autocast or a device for good costs an answer nothing."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "inference_mode"):
         yield
         return
-    with torch.inference_mode(False), torch.enable_grad(), torch.autocast("cpu", enabled=False):
+    with contextlib.ExitStack() as usual:
+        usual.enter_context(torch.inference_mode(False))
+        usual.enter_context(torch.enable_grad())
+        usual.enter_context(torch.autocast(device, enabled=False))
+        if not _made_on_cpu(torch):
+            usual.enter_context(torch.device(CPU))
         yield
 
 
-def _autocast(dtype: str | None) -> contextlib.AbstractContextManager[Any]:
+def _made_on_cpu(torch: Any) -> bool:
+    """Whether a tensor that is made without a device lies on the CPU."""
+    try:
+        return bool(torch.get_default_device().type == CPU)
+    except RuntimeError:  # it lies on a GPU that has stopped
+        return False
+
+
+def _autocast(device: str, dtype: str | None) -> contextlib.AbstractContextManager[Any]:
     if dtype is None:
         return contextlib.nullcontext()
     import torch
 
-    return torch.autocast("cpu", dtype=getattr(torch, dtype))
+    return torch.autocast(device, dtype=getattr(torch, dtype))
+
+
+def moved(value: Any, device: str) -> Any:
+    """Plain data as it is, with every tensor in it on this device."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return value.to(device)
+    if type(value) in (tuple, list):
+        return type(value)(moved(item, device) for item in value)
+    if type(value) is dict:
+        return {key: moved(item, device) for key, item in value.items()}
+    return value
+
+
+def _move_module(value: Any, device: str) -> None:
+    """`value.to(device)`, as whoever makes a module for a GPU does next."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.nn.Module):
+        value.to(device)
+
+
+def _places(value: Any) -> Iterator[str]:
+    """Where the fractions in plain data lie; a counter in integers may lie anywhere."""
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from _places(item)
+    elif isinstance(value, dict):
+        yield from _places(list(value.values()))
+    elif hasattr(value, "is_floating_point"):
+        if value.is_floating_point() or value.is_complex():
+            yield value.device.type
+    elif hasattr(value, "dtype") and value.dtype.kind in "fc":
+        yield CPU  # NumPy knows no other
+
+
+def _wait_for(device: str) -> None:
+    """Until all is computed: what goes wrong on a GPU is told late, and by whatever comes next."""
+    if device == "cuda":
+        sys.modules["torch"].cuda.synchronize()
 
 
 def _gradient(target: Any, args: Any, of: int | str, weights: Any) -> Any:

@@ -145,14 +145,8 @@ def grade_answers(
     ]
 
     def ask(check: Check, draw: int) -> tuple[Answers, Exception | None, CheckResult]:
-        exercise = by_name[check.exercise]
-        if hasattr(answer, "begin"):
-            answer.begin(exercise.name)
-        asked, error = check.call(answer, standard.reference(exercise, check.name), seed, draw)
-        if _unexpected(error) and _passes(check, exercise, standard, seed, draw):
-            error = CheckFailed(UNREADABLE.format(type(error).__name__))
-        reveal = show_hidden_values or not check.hidden
-        return asked, error, _result(check, asked, error, reveal)
+        exercise, reveal = by_name[check.exercise], show_hidden_values or not check.hidden
+        return asked_once(check, exercise, answer, standard, seed, draw, reveal=reveal)
 
     for check in checks:
         asked, error, said = ask(check, 0)
@@ -176,6 +170,25 @@ def grade_answers(
             named.misconception = result.misconception["id"]
         results.append(result)
     return results
+
+
+def asked_once(
+    check: Check,
+    exercise: Exercise,
+    answer: Runner,
+    standard: Standard,
+    seed: int,
+    draw: int = 0,
+    *,
+    reveal: bool = True,
+) -> tuple[Answers, Exception | None, CheckResult]:
+    """One check of an answer: what was asked, what the check raised, and what there is to say."""
+    if hasattr(answer, "begin"):
+        answer.begin(exercise.name)
+    asked, error = check.call(answer, standard.reference(exercise, check.name), seed, draw)
+    if _unexpected(error) and _passes(check, exercise, standard, seed, draw):
+        error = CheckFailed(UNREADABLE.format(type(error).__name__))
+    return asked, error, _result(check, asked, error, reveal)
 
 
 def _unexpected(error: Exception | None) -> bool:

@@ -138,7 +138,7 @@ def _encode_tensor(torch: Any, value: Any, blobs: list[bytes]) -> Any:
         plain = plain.view(getattr(torch, TORCH_VIEWS[name]))
     elif name not in DTYPES:
         return {"other": f"tensor of dtype {name}"}
-    return {"tensor": [name, list(value.shape), _blob(plain.numpy(), blobs), value.device.type]}
+    return {"tensor": [name, list(value.shape), _blob(plain.numpy(), blobs)]}
 
 
 def _blob(array: np.ndarray, blobs: list[bytes]) -> list[int]:
@@ -194,10 +194,9 @@ def _array(dtype: str, shape: list[int], place: list[int], blobs: _Blobs) -> np.
 
 
 def _decode_tensor(body: list[Any], blobs: _Blobs) -> Any:
+    """On the CPU, wherever it was: no message makes its reader touch a GPU."""
     import torch
 
-    name, shape, place, device = body
+    name, shape, place = body
     bits = torch.from_numpy(_array(TORCH_VIEWS.get(name, name), shape, place, blobs))
-    tensor = bits.view(torch.bfloat16) if name == "bfloat16" else bits
-    cuda = device == "cuda" and torch.cuda.is_available()
-    return tensor.to("cuda") if cuda else tensor
+    return bits.view(torch.bfloat16) if name == "bfloat16" else bits

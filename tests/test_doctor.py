@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autograder import course, doctor, sandbox
+from autograder import course, doctor, gpu, sandbox
 from autograder.cli import main
 from autograder.doctor import BAD, NOTE, OK, Finding, findings
 
@@ -94,7 +94,20 @@ def test_a_gpu_is_named(monkeypatch) -> None:
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Sample GPU")
+    monkeypatch.setattr(gpu, "_first_sum", lambda: None)
     assert found("device").found == "CUDA: Sample GPU"
+
+
+def test_a_gpu_that_does_not_compute_is_a_note_and_the_cpu_does(monkeypatch) -> None:
+    import torch
+
+    def fails() -> None:
+        raise RuntimeError("CUDA error: no kernel image is available for execution")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(gpu, "_first_sum", fails)
+    device = found("device")
+    assert device.state == NOTE and "no kernel image" in device.found and "driver" in device.cure
 
 
 @pytest.mark.parametrize(("solutions", "state"), [(True, BAD), (False, NOTE)])

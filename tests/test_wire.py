@@ -94,7 +94,7 @@ HOSTILE = [
     {"array": ["float64", [1], [10**12, 8], False]},
     {"array": ["float64", [1] * 40, [0, 8], False]},
     {"array": ["V8", [1], [0, 8], False]},
-    {"tensor": ["float64", [2], [0, 8], "cpu"]},
+    {"tensor": ["float64", [2], [0, 8]]},
     {"set": [{"list": []}]},
     {"set": list(range(1001))},
     {"text": [0, 9]},

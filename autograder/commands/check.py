@@ -4,6 +4,9 @@ Reads FILE (.ipynb, or .py that defines the names) and writes nothing. A chapter
 file named after a chapter, are held against all of its exercises; any other file against those that
 it defines. --json prints one JSON object a line, one line for each exercise.
 
+A PyTorch exercise is asked once more on CUDA, where there is a GPU, what it passed on the CPU. That
+costs no point and changes no exit code. Inside the sandbox there is none: use --without-sandbox.
+
 examples:
   python -m autograder check rope.ipynb
   python -m autograder check my_answers.py --exercise apply_rope --json
@@ -16,18 +19,24 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from .. import course, report, sandbox
+from .. import course, gpu, report, sandbox
 from ..exercise import Exercise
 from ..notebooks import Malformed, code_cells
 from ..replies import StudentError
 from ..results import ExerciseResult
 from ..running import PUBLIC_SEED, grade_answers
 from ..sandbox import Limits
+from ..second_look import ROOM, SecondLook, look_again
 from ..session import Session
 from ..standard import standard
+
+HIDDEN = "the sandbox hides the GPU from your code, and --without-sandbox shows it"
+# What CUDA takes at its start is not the answer's.
+ON_CUDA = Limits(call_seconds=60.0, cpu_seconds=300, memory_bytes=1 << 40, open_files=1024)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,12 +82,20 @@ def run(options: argparse.Namespace) -> int:
             raise course.CourseError(f"{options.file} cannot run: {gone.message}") from None
         for note in session.notes():
             print(report.clean(f"note: {note}"), file=sys.stderr)
-        results = _grade(session, asked or _meant(options.file, grade_ids, session), options)
+        exercises = asked or _meant(options.file, grade_ids, session)
+        results = _grade(session, exercises, options)
+    looks = _look_again(cells, exercises, results, options, walls=walls)
     for result in results:
+        look = looks.get(result.id)
         if options.json:
-            print(json.dumps(result.as_json(), ensure_ascii=False))
+            beside = {} if look is None else {"cuda": look.as_json()}
+            print(json.dumps(result.as_json() | beside, ensure_ascii=False))
         else:
-            print(report.text(result, public=not options.all))
+            tried = look if look and look.tried else None
+            print(report.text(result, public=not options.all, look=tried))
+    if not options.json:
+        for untried in dict.fromkeys(look.headline() for look in looks.values() if not look.tried):
+            print(report.clean(untried))  # once, however many exercises it is true of
     if not options.all and not options.json:
         print(report.PUBLIC_NOTE)
     return 0 if all(result.status == "passed" for result in results) else 1
@@ -113,3 +130,30 @@ def _grade(
             show_hidden_values=True,
         )
     return results
+
+
+def _look_again(
+    cells: list[str],
+    exercises: list[Exercise],
+    results: list[ExerciseResult],
+    options: argparse.Namespace,
+    *,
+    walls: bool,
+) -> dict[str, SecondLook]:
+    """What the PyTorch exercises do on a GPU, each in a process of its own: one may stop it."""
+    by_id = {result.id: result for result in results}
+    concerned = [exercise for exercise in exercises if exercise.room == ROOM]
+    if not concerned:
+        return {}
+    place = gpu.find()
+    if walls and not place.why_not:
+        place = replace(place, why_not=HIDDEN)
+    names = [e.name for e in course.exercises().values()]
+    looks = {}
+    for exercise in concerned:
+        with Session(cells, names, ON_CUDA, walls=False) as session:
+            held = standard(exercise.chapter, options.seed)
+            looks[exercise.id] = look_again(
+                exercise, by_id[exercise.id], session, held, place, options.seed
+            )
+    return looks
