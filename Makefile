@@ -6,7 +6,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help course book serve grade assignment test test-all lint format bench-grading bench-scale clean FORCE
+.PHONY: help course book serve grade assignment test test-all test-peers lint format bench-grading bench-scale clean FORCE
 
 PYTHON ?=
 PORT ?= 8000
@@ -87,6 +87,9 @@ test: .need-sandbox .need-browser ## lint, types and every test but those that t
 test-all: .need-database ## every test: the attacks through both front doors, kills, formgrader, PostgreSQL too
 	@$(MAKE) --no-print-directory test PYTEST_ARGS='$(PYTEST_EVERY)'
 
+test-peers: .venv/.made-peers ## the references beside other libraries' code, which it installs first
+	$(RUN) -m pytest -m peers tests/test_peers_*.py
+
 bench-scale: .need-sandbox .venv/.made ## grade N=10000 small submissions, and tell rate and memory
 	@$(RUN) tools/bench_scale.py $(or $(N),10000) $(if $(JOBS),--jobs $(JOBS))
 
@@ -144,6 +147,13 @@ clean: ## remove what was made; students' work and .venv stay
 
 .venv/.made-dev: requirements-dev.txt .venv/.made
 	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt || tools/need.sh after-pip
+	@touch $@
+
+# Both lists at once, so that a peer that wants another version of what the course has is refused, not obeyed.
+.venv/.made-peers: requirements-peers.txt .venv/.made-dev
+	@echo '== peers (the first time takes some minutes)'
+	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt -r requirements-peers.txt || \
+	    tools/need.sh after-pip
 	@touch $@
 
 # ---- the book ----

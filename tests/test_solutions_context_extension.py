@@ -155,8 +155,8 @@ def golden(prefix: str) -> list:
 
 
 def test_every_golden_entry_belongs_to_one_test():
-    kinds = ("ext.yarn", "ext.llama3", "ext.ntk", "ext.dynamic", "ext.pi")
-    assert sum(len(golden(kind)) for kind in kinds) == len(GOLDEN) == 13
+    kinds = ("ext.yarn", "ext.llama3", "ext.ntk", "ext.dynamic", "ext.pi", "ext.longrope")
+    assert sum(len(golden(kind)) for kind in kinds) == len(GOLDEN) == 15
 
 
 def ladder_of(scaling: str, *inputs) -> np.ndarray:
@@ -199,6 +199,15 @@ def test_dynamic_ntk_equals_published_codes_below_at_and_beyond_the_trained_leng
     length = int(entry["id"].split(".L")[1])
     ladder = ext.dynamic_ntk_frequencies(64, 10_000, 2, 2048, length)
     np.testing.assert_allclose(ladder, entry["output"], rtol=1e-6, atol=entry["tol"])
+
+
+@pytest.mark.parametrize("entry", golden("ext.longrope"))
+def test_longrope_equals_transformers_at_and_beyond_the_trained_length(entry):
+    args = entry["args"]
+    ladder = ext.longrope_frequencies(
+        args["dim"], args["base"], args["short"], args["long"], args["original"], args["seq_len"]
+    )
+    np.testing.assert_allclose(ladder, entry["output"], rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("entry", golden("ext.pi"))

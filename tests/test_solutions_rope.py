@@ -127,7 +127,8 @@ def golden_arguments(entry: dict) -> tuple[list, int, str]:
 def test_every_golden_entry_belongs_to_one_test():
     tested = golden("rope.half") + golden("rope.interleaved") + golden("rope.score")
     tested += golden("rope.permute.2heads_hd4") + golden("rope.inv_freq.d128.base500000.last")
-    assert len(tested) == len(GOLDEN) == 22
+    tested += golden("rope.partial")
+    assert len(tested) == len(GOLDEN) == 26
 
 
 @pytest.mark.parametrize("entry", golden("rope.half") + golden("rope.interleaved"))
@@ -164,6 +165,15 @@ def test_score_of_the_running_example_in_both_layouts(entry):
 def test_row_order_equals_the_weight_converter_of_transformers(entry):
     weight = np.arange(8.0).reshape(8, 1)
     assert rope.interleaved_to_half(weight, 2)[:, 0].tolist() == entry["output"]
+
+
+@pytest.mark.parametrize("entry", golden("rope.partial"))
+def test_rotation_of_a_part_equals_what_other_projects_compute(entry):
+    args = entry["args"]
+    rotated = rope.apply_partial_rope(
+        [args["x"]], [args["pos"]], args["rotary_dim"], args["base"], args["layout"]
+    )
+    np.testing.assert_allclose(rotated[0], entry["output"], rtol=0, atol=entry["tol"])
 
 
 @pytest.mark.parametrize("entry", golden("rope.inv_freq"))
