@@ -301,7 +301,7 @@ def report() -> list[dict]:
     if sys.platform != "linux":
         pytest.skip("Triton's compiler has wheels for Linux only")
     told = subprocess.run(
-        [sys.executable, "tools/kernel_report.py", "--capability", "90", "--capability", "80"],
+        [sys.executable, "benchmarks/kernel_report.py", "--capability", "90", "--capability", "80"],
         capture_output=True, text=True, check=True, cwd=ROOT,
     )  # fmt: skip
     return [json.loads(line) for line in told.stdout.splitlines()]

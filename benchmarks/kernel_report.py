@@ -4,8 +4,8 @@
 Why: how wide a kernel's memory accesses are, and whether its registers suffice, is decided by the
 compiler. So it can be looked at, and tested, on a machine without a GPU.
 
-  python tools/kernel_report.py                  compute capabilities 8.0 and 9.0
-  python tools/kernel_report.py --capability 90  one of them; also 75, 86, 89, 100
+  python benchmarks/kernel_report.py                  compute capabilities 8.0 and 9.0
+  python benchmarks/kernel_report.py --capability 90  one of them; also 75, 86, 89, 100
 
 One JSON object a line: capability, layout, dtype, whether rows are looked up by position, the
 accesses to global memory, registers of a thread, bytes spilled to memory, and the assertion.
