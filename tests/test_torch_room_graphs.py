@@ -49,10 +49,11 @@ def assert_equal_but_for_roundings(case: Case, module, program, arguments: tuple
     """A graph may do the same in another order: both are within the bound of float64."""
     with torch.no_grad():
         results, expected = program(*arguments), module(*arguments)
-    allowed = 2 * case.bound(module, arguments, *units(torch.float32))
+    unit, wide = units(torch.float32)
+    allowed = 2 * case.bound(module, arguments, unit, wide)
     for a, b in zip(tree_leaves(results), tree_leaves(expected), strict=True):
         assert a.dtype == b.dtype and a.shape == b.shape
-        torch.testing.assert_close(a, b, rtol=0, atol=allowed)
+        torch.testing.assert_close(a, b, rtol=2 * unit, atol=allowed)
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +78,7 @@ def test_compiled_under_autocast_it_gives_what_it_gives_under_autocast(case: Cas
     for a, b in pairs:
         assert a.dtype == b.dtype
         allowed = 2 * case.bound(module, arguments, unit, wide)
-        torch.testing.assert_close(a.float(), b.float(), rtol=0, atol=allowed)
+        torch.testing.assert_close(a.float(), b.float(), rtol=2 * unit, atol=allowed)
 
 
 @each_traced
@@ -229,9 +230,10 @@ def test_the_tangent_of_a_rotation_is_the_tangent_rotated(case: Case) -> None:
     tangents = q.flip(1) + 1, k.flip(2) - 1
     results, turned = jvp(lambda q, k: module(q, k, *rest), (q, k), tangents)
     assert all(map(torch.equal, results, module(q, k, *rest)))
-    allowed = 2 * case.bound(module, (*tangents, *rest), *units(torch.float64))
+    unit, wide = units(torch.float64)
+    allowed = 2 * case.bound(module, (*tangents, *rest), unit, wide)
     for a, b in zip(turned, module(*tangents, *rest), strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=allowed)
+        torch.testing.assert_close(a, b, rtol=2 * unit, atol=allowed)
 
 
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
@@ -251,7 +253,9 @@ def test_angles_and_pairs_take_an_axis_by_vmap_and_a_tangent_by_jvp(layout: str)
     frequencies = rope_angles(torch.tensor(1), 8, 500.0)
     faster = faster * (frequencies if layout == "half" else frequencies[:, None])
     expected = rotate_pairs(faster.flatten(-2), quarter.cos(), quarter.sin(), layout)
-    torch.testing.assert_close(moved, expected, rtol=0, atol=1e-14)
+    # A dozen roundings, each of a pair that no frequency makes longer.
+    pair = float(x.unflatten(-1, (2, 4) if layout == "half" else (4, 2)).abs().max()) * 2**0.5
+    torch.testing.assert_close(moved, expected, rtol=0, atol=12 * 2**-53 * pair)
 
 
 def test_every_exercise_is_traced_and_every_number_varied() -> None:

@@ -42,8 +42,8 @@ class Function(nn.Module):
 class Case:
     """`make()` gives a fresh module; `arguments(n)` those of one call, for n tokens.
 
-    `bound(module, arguments, unit, wide)` is how far off a result may be, where the same call in
-    float64 is exact.
+    `bound(module, arguments, unit, wide)` is how far off a result may be before it is rounded to
+    its dtype, where the same call in float64 is exact.
     """
 
     name: str
@@ -76,21 +76,20 @@ def places(n: int) -> Tensor:
 
 
 def of_rotation(module: nn.Module, arguments: tuple, unit: float, wide: float) -> float:
-    """A cosine, a product and a sum are rounded, of numbers no longer than a pair; then the result.
+    """A cosine, a product and a sum are rounded, of numbers no longer than a pair.
 
     YaRN's pairs grow, so what comes out may be the largest.
     """
-    pair = math.sqrt(2) * largest([*arguments, *exact(module, arguments)])
-    return (unit + 4 * wide) * pair
+    return 4 * wide * math.sqrt(2) * largest([*arguments, *exact(module, arguments)])
 
 
 def of_addition(module: nn.Module, arguments: tuple, unit: float, wide: float) -> float:
-    """The sum is rounded as a wide number, and then once more."""
-    return (unit + wide) * largest(exact(module, arguments))
+    """The sum is rounded as a wide number."""
+    return wide * largest(exact(module, arguments))
 
 
 def of_heads(module: nn.Module, arguments: tuple, unit: float, wide: float) -> float:
-    """Softmax(q·k/√d)·v is computed in wide numbers, and the result is rounded.
+    """Softmax(q·k/√d)·v is computed in wide numbers.
 
     A score is a sum of d products of scaled numbers, and gets a bias of at most one for each of n
     keys. A weight is an exponential over a sum of n: relatively off by twice what a score is off
@@ -99,13 +98,14 @@ def of_heads(module: nn.Module, arguments: tuple, unit: float, wide: float) -> f
     q, k, v = map(torch.abs, cast(arguments[:3], torch.float64))
     d, n = q.shape[-1], k.shape[-2]
     score = (d + 4) * wide * float((q @ k.mT).max()) / math.sqrt(d) + n * wide
-    return (2 * score + (2 * n + 6) * wide + unit) * float(v.max())
+    return (2 * score + (2 * n + 6) * wide) * float(v.max())
 
 
 def of_layer(module: nn.Module, arguments: tuple, unit: float, wide: float) -> float:
     """How far roundings reach through two matrices and a softmax is measured, not summed up.
 
-    x, the weights, q, k and v, what was mixed and the result are each rounded up to four times.
+    x, the weights, q, k and v, what was mixed and the result are each rounded up to four times,
+    to the dtype of the layer.
     Eight float64 runs in which all of them are moved by up to so much stand for where the
     roundings may fall; twice the farthest is allowed.
     """
@@ -145,6 +145,23 @@ def exact(module: nn.Module, arguments: tuple) -> list[Tensor]:
     """What the module gives when everything, weights included, is float64."""
     with torch.no_grad():
         return tree_leaves(deepcopy(module).double()(*cast(arguments, torch.float64)))
+
+
+def other_places(arguments: tuple, n: int) -> tuple:
+    """A call of the same lengths at other positions, offsets, or with another grid or cache."""
+    first, *rest = arguments
+    if len(rest) == 1 and isinstance(rest[0], tuple):
+        return first, tuple(torch.cat([part, part], dim=2) for part in rest[0])
+    if len(rest) == 4 and not isinstance(rest[-2], Tensor):
+        return first, rest[0], 1, 2 * n, 1
+    if len(rest) == 4:
+        return first, *rest[:-1], 0
+    moved_on = (x + 1 if isinstance(x, int) else x for x in rest)
+    return first, *(x + 100 if is_places(x) else x for x in moved_on)
+
+
+def is_places(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.dtype == torch.int64
 
 
 # --- arguments, cast, moved and laid out anew ----------------------------------------------------
