@@ -105,9 +105,8 @@ def of_layer(module: nn.Module, arguments: tuple, unit: float, wide: float) -> f
     """How far roundings reach through two matrices and a softmax is measured, not summed up.
 
     x, the weights, q, k and v, what was mixed and the result are each rounded up to four times,
-    to the dtype of the layer.
-    Eight float64 runs in which all of them are moved by up to so much stand for where the
-    roundings may fall; twice the farthest is allowed.
+    to the dtype of the layer. Eight float64 runs in which all of them are moved by up to so much
+    stand for where the roundings may fall; twice the farthest is allowed.
     """
     generator, farthest = torch.Generator().manual_seed(3), 0.0
 
@@ -130,9 +129,8 @@ def of_layer(module: nn.Module, arguments: tuple, unit: float, wide: float) -> f
 
 def units(dtype: torch.dtype) -> tuple[float, float]:
     """`unit` and `wide` of a dtype: half of its eps, and of float32's where that is smaller."""
-    return torch.finfo(dtype).eps / 2, torch.finfo(
-        torch.promote_types(dtype, torch.float32)
-    ).eps / 2
+    wide = torch.promote_types(dtype, torch.float32)
+    return torch.finfo(dtype).eps / 2, torch.finfo(wide).eps / 2
 
 
 def largest(values: Any) -> float:
@@ -145,23 +143,6 @@ def exact(module: nn.Module, arguments: tuple) -> list[Tensor]:
     """What the module gives when everything, weights included, is float64."""
     with torch.no_grad():
         return tree_leaves(deepcopy(module).double()(*cast(arguments, torch.float64)))
-
-
-def other_places(arguments: tuple, n: int) -> tuple:
-    """A call of the same lengths at other positions, offsets, or with another grid or cache."""
-    first, *rest = arguments
-    if len(rest) == 1 and isinstance(rest[0], tuple):
-        return first, tuple(torch.cat([part, part], dim=2) for part in rest[0])
-    if len(rest) == 4 and not isinstance(rest[-2], Tensor):
-        return first, rest[0], 1, 2 * n, 1
-    if len(rest) == 4:
-        return first, *rest[:-1], 0
-    moved_on = (x + 1 if isinstance(x, int) else x for x in rest)
-    return first, *(x + 100 if is_places(x) else x for x in moved_on)
-
-
-def is_places(x: Any) -> bool:
-    return isinstance(x, Tensor) and x.dtype == torch.int64
 
 
 # --- arguments, cast, moved and laid out anew ----------------------------------------------------
@@ -208,6 +189,23 @@ def viewed(arguments: tuple, view: Callable[[Tensor], Tensor]) -> tuple:
     return tree_map(lambda x: view(x) if is_floating(x) else x, arguments)
 
 
+def other_places(arguments: tuple, n: int) -> tuple:
+    """A call of the same lengths elsewhere: by positions, an offset, a grid or a longer cache."""
+    first, *rest = arguments
+    match rest:
+        case [(keys, values)]:
+            return first, (torch.cat([keys, keys], dim=2), torch.cat([values, values], dim=2))
+        case [k, int(), int(), int() as prefix]:
+            return first, k, 1, 2 * n, prefix
+        case [k, v, slopes, int()]:
+            return first, k, v, slopes, 0
+        case [int() as offset]:
+            return first, offset + 1
+        case [k, positions] if not is_floating(positions):
+            return first, k, positions + 100
+    return arguments
+
+
 # --- the cases ----------------------------------------------------------------------------------
 
 
@@ -248,7 +246,7 @@ def after_cache(n: int) -> tuple:
 
 
 def biased(n: int, past: int = 0) -> tuple:
-    keys = draw(2, 3, n + past, 8)
+    keys = draw(2, 3, n + past, 8).flip(3)
     return draw(2, 3, n, 8), keys, keys.flip(0), torch.tensor([0.5, 0.25, 0.125]), past
 
 
