@@ -215,6 +215,28 @@ def test_float32_angles_are_harmless_at_4096_and_visible_at_131072() -> None:
     assert errors[0] < 5e-4 < 5e-3 < errors[1]
 
 
+def largest_error(position: int, dtype: torch.dtype, cast: torch.dtype = torch.float32) -> float:
+    """Of cosines and sines that are cast at the end, when the angles were made in `dtype`."""
+    exact = rope_angles(position, 128)
+    frequencies = torch.from_numpy(rope_angles(1, 128))
+    angles = (torch.tensor(position).to(dtype) * frequencies.to(dtype)).double()
+    found = torch.stack([angles.cos(), angles.sin()]).to(cast).double().numpy()
+    return float(np.abs(found - [np.cos(exact), np.sin(exact)]).max())
+
+
+def test_errors_of_cosines_and_sines_up_to_a_million() -> None:
+    single = [largest_error(m, torch.float32) for m in (1000, 1_000_000)]
+    assert [round(error, 5) for error in single] == [0.00003, 0.05159]
+    brain = largest_error(1_000_000, torch.bfloat16)
+    assert 2 - 0.02 < brain < 2
+    for m in (10**3, 10**4, 10**5, 10**6):
+        double = largest_error(m, torch.float64)
+        assert round(double, 8) == 0.00000003 and double < 2.0**-25 + 2.0**-50 * m
+    assert 2.0**-25 < 0.00000003
+    assert round(single[1] / double / 1e6, 1) == 1.8
+    assert round(single[1] / largest_error(10**6, torch.float64, torch.bfloat16)) == 26
+
+
 def test_the_answers_of_the_self_check() -> None:
     assert round(math.degrees(1), 1) == 57.3
     last = 10000 ** (-126 / 128)

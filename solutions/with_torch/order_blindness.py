@@ -5,6 +5,7 @@ Why: the libraries' fused function hides these lines, and every later chapter ch
 """
 
 import math
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor
@@ -57,7 +58,10 @@ def multi_head_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = 
                 f"its last two axes are queries and keys"
             ) from None
     dtype = torch.promote_types(q.dtype, torch.float32)
-    with torch.autocast(q.device.type, enabled=False):  # it would run both products in half
+    device = q.device.type
+    can_autocast = torch.amp.is_autocast_available(device)  # not on meta, which has shapes alone
+    # Autocast would run both products in half.
+    with torch.autocast(device, enabled=False) if can_autocast else nullcontext():
         # Scaled before the product, which could overflow half a model's dtypes otherwise.
         scores = (q.to(dtype) / math.sqrt(head_dim)) @ k.to(dtype).mT
         if mask is None:

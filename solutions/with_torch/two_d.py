@@ -6,7 +6,6 @@ float64. "RoPE-ViT" is Heo et al. (2024), arXiv:2403.13298.
 """
 
 import math
-import operator
 from typing import SupportsIndex
 
 import torch
@@ -82,7 +81,7 @@ class AxialRotaryEmbedding2D(nn.Module):
                     f"{name} must be an integer of at least {least}, got {count!r}; "
                     f"it counts patches or tokens"
                 )
-        height, width, num_prefix_tokens = map(operator.index, counts.values())
+        height, width, num_prefix_tokens = map(torch.sym_int, counts.values())
         if seq != num_prefix_tokens + height * width:
             raise ValueError(
                 f"seq must be num_prefix_tokens + height·width = "
