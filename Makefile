@@ -6,7 +6,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help course book serve grade assignment test test-all test-peers lint format bench-grading bench-scale clean FORCE
+.PHONY: help course book serve grade assignment test test-all test-peers lint format bench-grading bench-scale bench-rope gpu clean FORCE
 
 PYTHON ?=
 PORT ?= 8000
@@ -93,6 +93,13 @@ test-peers: .venv/.made-peers ## the references beside other libraries' code, wh
 bench-scale: .need-sandbox .venv/.made ## grade N=10000 small submissions, and tell rate and memory
 	@$(RUN) tools/bench_scale.py $(or $(N),10000) $(if $(JOBS),--jobs $(JOBS))
 
+bench-rope: .venv/.made-peers ## a rotation on the CPU beside four libraries, which it installs first, and a plain copy
+	@$(RUN) benchmarks/rope_cpu.py $(if $(WRITE),--write)
+
+# With `make test-peers` before it, and flash-attn where that builds, there are more peers to compare with.
+gpu: .venv/.made-dev ## on a machine with a GPU: its tests, then the kernel beside its peers; under eight minutes
+	@$(RUN) benchmarks/rope_gpu.py
+
 lint: .venv/.made-dev ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -159,7 +166,7 @@ clean: ## remove what was made; students' work and .venv stay
 # ---- the book ----
 
 $(MADE_BOOK).inputs: FORCE | .need-folder
-	@$(INPUTS) $@ --product $(BOOK) book solutions autograder/checks autograder/misconceptions requirements.txt \
+	@$(INPUTS) $@ --product $(BOOK) book solutions benchmarks autograder/checks autograder/misconceptions requirements.txt \
 	    _config.yml _toc.yml
 
 # Pages of an earlier build go first: a page that was taken out must not stay.

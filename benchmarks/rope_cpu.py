@@ -18,6 +18,7 @@ exit codes: 0 done, 2 a library is missing or another version than requirements-
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import random
@@ -30,14 +31,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch
 
 from benchmarks import peers
 from solutions.with_torch.rope import RotaryEmbedding, rope_angles, rotate
 
+ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "rope_cpu.json"
 SHAPE = (1, 32, 2048, 128)
 THREADS = 2
@@ -49,14 +50,14 @@ ALLOCATORS = {
 
 
 def ours(positions: torch.Tensor, dim: int) -> dict[str, peers.Rotate]:
-    """RotaryEmbedding computes its tables on every call; `rotate` is given them, as the peers are."""
+    """RotaryEmbedding computes its tables on every call; `rotate` is given them, as peers are."""
     angles = rope_angles(positions, dim)
     cos, sin = angles.cos().float(), angles.sin().float()
     named: dict[str, peers.Rotate] = {}
     for layout in ("half", "interleaved"):
         module = RotaryEmbedding(dim, layout=layout)
-        named[f"RotaryEmbedding, {layout}"] = lambda q, k, module=module: module(q, k, positions)
-        named[f"rotate, {layout}"] = lambda q, k, layout=layout: rotate(q, k, cos, sin, layout)
+        named[f"RotaryEmbedding, {layout}"] = functools.partial(module, positions=positions)
+        named[f"rotate, {layout}"] = functools.partial(rotate, cos=cos, sin=sin, layout=layout)
     return named
 
 

@@ -5,6 +5,10 @@ the last bit.
 """
 
 import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,6 +22,7 @@ from solutions.with_torch.rope import RotaryEmbedding, rotate
 from solutions.with_torch.two_d import AxialRotaryEmbedding2D
 from tests import rotations
 
+ROOT = Path(__file__).parent.parent
 LAYOUTS = ("half", "interleaved")
 BOTH = [torch.float32, torch.float64]
 
@@ -54,7 +59,7 @@ def test_any_width_is_rotated_and_the_rest_passes_through(layout, pairs, dim):
 
 
 @pytest.mark.parametrize("threads", [1, 3, 50])
-@pytest.mark.parametrize("seq", [1, 31, 32, 33, 97])
+@pytest.mark.parametrize("seq", [1, 255, 256, 257, 700])
 @pytest.mark.parametrize("make", [rotations.contiguous, rotations.tokens_first])
 def test_threads_and_blocks_of_tokens_leave_nothing_out(threads, seq, make, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
@@ -171,6 +176,30 @@ def test_without_numba_the_plain_operations_do_it(always, monkeypatch):
         assert all(map(torch.equal, rotate(*given), rotations.plain(*given, "half")))
     finally:
         kernels._rotate_of.cache_clear()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_rotates_without_it():
+    """As a DataLoader's worker does, after its parent has used the kernel."""
+    program = """
+import os, torch
+from solutions.with_torch import kernels
+from solutions.with_torch.rope import RotaryEmbedding
+
+torch.set_num_threads(2)
+q = torch.ones(1, 32, 512, 64)
+given = RotaryEmbedding(64), (q, q, torch.arange(512))
+assert kernels.kernel_for(q, q)
+wanted = given[0](*given[1])
+child = os.fork()
+if not child:
+    torch.set_num_threads(1)  # OpenMP of torch itself does not survive a fork either
+    assert kernels.kernel_for(q, q) is None
+    os._exit(0 if torch.equal(given[0](*given[1])[0], wanted[0]) else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
 
 
 def test_who_traces_sees_operations_and_no_kernel(always):

@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from solutions.with_numpy import alibi
 from solutions.with_torch import alibi as torch_alibi
@@ -681,6 +683,58 @@ def test_attention_compiles_into_one_graph(rng):
     for n_q, n_k, offset in ((3, 8, 4), (5, 5, 0)):
         inputs = tensors(rng, n_q, n_k)
         torch.testing.assert_close(compiled(*inputs, offset), alibi_sdpa(*inputs, offset))
+
+
+@pytest.mark.parametrize("offset", [0, 4])
+def test_queries_may_be_taken_in_steps_of_any_size(rng, monkeypatch, offset):
+    inputs = [x.requires_grad_() for x in tensors(rng, 13, 13 + offset, dtype=torch.float64)]
+    at_once = alibi_sdpa(*inputs, offset)
+    gradients = torch.autograd.grad(at_once.sin().sum(), inputs)
+    for step in (1, 5, 12):
+        monkeypatch.setattr(torch_alibi, "QUERIES_AT_ONCE", step)
+        in_steps = alibi_sdpa(*inputs, offset)
+        torch.testing.assert_close(in_steps, at_once, rtol=0, atol=1e-13)
+        for a, b in zip(torch.autograd.grad(in_steps.sin().sum(), inputs), gradients, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+class Largest(TorchDispatchMode):
+    """Remembers how many numbers the largest tensor has that an operation made."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for x in torch.utils._pytree.tree_leaves(result):
+            if isinstance(x, torch.Tensor):
+                self.numbers = max(self.numbers, x.numel())
+        return result
+
+
+def test_no_bias_of_all_queries_and_all_keys_is_made(rng):
+    heads, n = 3, 4 * torch_alibi.QUERIES_AT_ONCE
+    q, k, v = torch.randn(3, 1, heads, n, 8)
+    with Largest() as largest:
+        alibi_sdpa(q, k, v, torch.tensor([0.5, 0.25, 0.125]))
+    assert largest.numbers == heads * torch_alibi.QUERIES_AT_ONCE * n  # the bias of the last step
+    with Largest() as largest:
+        torch_alibi.causal_bias(torch.ones(heads), n, n, 0, torch.float32)
+    assert largest.numbers == heads * n * n  # so this way of looking would have found it
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("n_q, n_k, offset", [(7, 7, 0), (3, 9, 6), (4, 20, 5)])
+def test_flex_attention_does_the_same_with_our_two_functions(rng, n_q, n_k, offset):
+    q, k, v, slopes = tensors(rng, n_q, n_k, d=16)
+    score_mod, mask_mod = torch_alibi.alibi_for_flex(slopes, offset)
+    mask = create_block_mask(mask_mod, None, None, n_q, n_k, device="cpu")
+    # Eager FlexAttention multiplies in another order than the fused function of the reference.
+    torch.testing.assert_close(
+        flex_attention(q, k, v, score_mod, mask),
+        alibi_sdpa(q, k, v, slopes, offset),
+        rtol=64 * EPS32,
+        atol=64 * EPS32,
+    )
 
 
 def test_huge_scores_give_finite_weights(rng):

@@ -32,15 +32,6 @@ NO_CUDA = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="NOT TESTED ON CUDA: this machine has no CUDA device"
 )
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-# torch.autocast refuses a device that has none, and the meta device has none.
-NOT_ON_META = pytest.mark.xfail(strict=True, raises=RuntimeError, reason="autocast('meta')")
-each_case_that_knows_shapes = pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=case.name, marks=NOT_ON_META if "alibi" in case.name else ())
-        for case in CASES
-    ],
-)
 
 
 def call(module: torch.nn.Module, arguments: tuple) -> list[torch.Tensor]:
@@ -118,7 +109,7 @@ def test_autocast_costs_no_more_than_the_rounding_of_a_result(case: Case, low: t
 # --- what is remembered -------------------------------------------------------------------------
 
 
-@each_case_that_knows_shapes
+@each_case
 def test_earlier_calls_of_any_length_place_dtype_or_device_leave_no_trace(case: Case) -> None:
     used, arguments = case.make(), cast(case.arguments(5), torch.float32)
     expected = call(case.make(), arguments)

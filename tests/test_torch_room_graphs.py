@@ -33,12 +33,6 @@ TRACED = [
 each_rotary = pytest.mark.parametrize("case", [c for c in CASES if c.rotary], ids=lambda c: c.name)
 traced = [next(case for case in CASES if case.name == name) for name in TRACED]
 each_traced = pytest.mark.parametrize("case", traced, ids=TRACED)
-# operator.index makes a plain number of a symbol; torch.sym_int does not.
-OFFSET = pytest.mark.xfail(strict=True, reason="the offset becomes a constant of the graph")
-each_stepped = pytest.mark.parametrize(
-    "case",
-    [pytest.param(c, id=c.name, marks=OFFSET if "alibi" in c.name else ()) for c in traced],
-)
 
 
 def arguments_of(case: Case, n: int) -> tuple:
@@ -121,7 +115,7 @@ def token_by_token(case: Case, module: torch.nn.Module) -> Iterator[tuple]:
 
 
 @pytest.mark.parametrize("dynamic", [None, True], ids=["as they come", "dynamic"])
-@each_stepped
+@each_traced
 def test_six_steps_of_decoding_need_no_graph_for_each(case: Case, dynamic: bool | None) -> None:
     """torch gives up after eight graphs of one function, here after four.
 
@@ -160,7 +154,7 @@ def other_steps(name: str) -> list[tuple]:
 
 
 @pytest.mark.parametrize("strict", [True, False], ids=["strict", "not strict"])
-@each_stepped
+@each_traced
 def test_an_exported_program_takes_every_length_offset_and_grid(case: Case, strict: bool) -> None:
     module, arguments = case.make(), arguments_of(case, 5)
     program = export(module, arguments, dynamic_shapes=every_axis(arguments, module), strict=strict)

@@ -6,8 +6,9 @@ until the softmax is done. And a bias is large, heads·n² numbers: it is made f
 time. "ALiBi" is Press, Smith and Lewis (2022), arXiv:2108.12409.
 """
 
-import operator
 from collections.abc import Callable
+from contextlib import nullcontext
+from typing import SupportsIndex
 
 import torch
 from torch import Tensor
@@ -77,7 +78,9 @@ def alibi_sdpa(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0)
             f"slopes must be ({heads},), one for each head, got {tuple(slopes.shape)}; "
             f"see alibi_slopes"
         )
-    offset = operator.index(offset)
+    if not isinstance(offset, SupportsIndex):
+        raise TypeError(f"offset must be an integer, got {offset!r}; it counts tokens")
+    offset = torch.sym_int(offset)  # operator.index would make it a constant of a compiled graph
     if offset < 0 or offset + n_q > n_k:
         raise ValueError(
             f"queries must stand at positions that have keys: offset ≥ 0 and offset + n_q ≤ n_k, "
@@ -85,25 +88,32 @@ def alibi_sdpa(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0)
         )
     dtype = torch.promote_types(q.dtype, torch.float32)
     # torch wants queries and mask in one dtype. Going up with the queries keeps the bias whole;
-    # autocast would take both down again.
-    slopes, wide_q, wide_k, wide_v = (
-        slopes.to(dtype).to(q.device),
-        *(x.to(dtype) for x in (q, k, v)),
-    )
-    # A compiler wants one graph for all lengths. Otherwise no (n_q, n_k) bias is ever made.
-    step = max(1, n_q) if torch.compiler.is_compiling() else QUERIES_AT_ONCE
+    # autocast, which not every device has, would take both down again.
+    device = q.device.type
+    can_autocast = torch.amp.is_autocast_available(device)
+    with torch.autocast(device, enabled=False) if can_autocast else nullcontext():
+        return _in_steps(
+            q.to(dtype), k.to(dtype), v.to(dtype), slopes.to(dtype).to(q.device), offset
+        ).to(q.dtype)
+
+
+def _in_steps(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int) -> Tensor:
+    """The attention itself, for QUERIES_AT_ONCE queries at a time, so that no bias is (n_q, n_k).
+
+    A compiler gets all queries at once: one graph for all lengths.
+    """
+    n_q = q.shape[2]
+    if torch.compiler.is_compiling() or n_q <= QUERIES_AT_ONCE:
+        bias = causal_bias(slopes, n_q, k.shape[2], offset, q.dtype)
+        return scaled_dot_product_attention(q, k, v, attn_mask=bias[None])
     parts = []
-    for start in range(0, max(1, n_q), step):
-        some = wide_q[:, :, start : start + step]
-        seen = offset + start + some.shape[2]  # keys after the last of these queries
-        bias = causal_bias(slopes, some.shape[2], seen, offset + start, dtype)
-        with torch.autocast(q.device.type, enabled=False):
-            parts.append(
-                scaled_dot_product_attention(
-                    some, wide_k[:, :, :seen], wide_v[:, :, :seen], attn_mask=bias[None]
-                )
-            )
-    return torch.cat(parts, dim=2).to(q.dtype)
+    for start in range(0, n_q, QUERIES_AT_ONCE):
+        some = q[:, :, start : start + QUERIES_AT_ONCE]
+        seen = offset + start + some.shape[2]  # the last of these queries sees no later key
+        bias = causal_bias(slopes, some.shape[2], seen, offset + start, q.dtype)
+        keys, values = k[:, :, :seen], v[:, :, :seen]
+        parts.append(scaled_dot_product_attention(some, keys, values, attn_mask=bias[None]))
+    return torch.cat(parts, dim=2)
 
 
 def alibi_for_flex(

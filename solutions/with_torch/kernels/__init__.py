@@ -8,6 +8,7 @@ which every kernel is tested against.
 import functools
 import importlib
 import importlib.util
+import os
 from collections.abc import Callable
 
 import torch
@@ -16,6 +17,18 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 # Below this many numbers the operations of torch stay in the cache, and compiling takes longer.
 WORTH_COMPILING = 1 << 20
+
+_forked = False
+
+
+def _note_the_fork() -> None:
+    """GNU's OpenMP ends a forked process that uses it after its parent did."""
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_the_fork)
 
 
 def kernel_for(q: Tensor, k: Tensor) -> Callable[..., tuple[Tensor, Tensor]] | None:
@@ -34,7 +47,12 @@ def kernel_for(q: Tensor, k: Tensor) -> Callable[..., tuple[Tensor, Tensor]] | N
     if q.device.type == "cuda" and q.is_floating_point():
         return _rotate_of("rope", "triton")
     large = q.numel() + k.numel() >= WORTH_COMPILING
-    if q.device.type == "cpu" and large and q.dtype in (torch.float32, torch.float64):
+    if (
+        q.device.type == "cpu"
+        and large
+        and not _forked
+        and q.dtype in (torch.float32, torch.float64)
+    ):
         return _rotate_of("rope_cpu", "numba")
     return None
 

@@ -2,10 +2,11 @@
 
 Why: torch's operations rotate in three or more passes over memory, or write intermediates. Numba
 compiles the loops of the definition, which turn a pair while its two numbers are in registers.
-Threads are as many as torch has, started for each call: nothing stays that a fork could break.
+Threads are as many as torch has and, where both use GNU's OpenMP, the same ones: torch's threads
+wait for their next work with a busy loop, beside which others would get half a processor.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+import threading
 
 import numba
 import torch
@@ -13,7 +14,9 @@ from torch import Tensor
 
 from .rotation import Rotation, check_rotation
 
-TOKENS_IN_A_BLOCK = 32  # their rows of cos and sin stay in the first cache for all heads
+TOKENS_IN_A_BLOCK = 256  # a long run through memory, and its rows of cos and sin stay in the cache
+
+_ONE_AT_A_TIME = threading.Lock()  # where there is no OpenMP, Numba's own threads demand it
 
 
 @numba.njit(inline="always")  # a call would be compiled for itself, and cost a quarter more
@@ -38,12 +41,12 @@ def _interleaved(x, out, cos, sin):
 def _over_blocks(turn):
     """The loop around one of the two functions above."""
 
-    @numba.njit(nogil=True)
-    def turn_blocks(x, out, cos, sin, tokens_first, start, end):
-        """Blocks start … end − 1 of tokens, numbered through all texts, in the order of memory."""
+    @numba.njit(parallel=True)
+    def turn_blocks(x, out, cos, sin, tokens_first):
+        """Blocks of tokens, numbered through all texts, each in the order of memory."""
         heads, tokens = (x.shape[2], x.shape[1]) if tokens_first else (x.shape[1], x.shape[2])
         blocks = -(-tokens // TOKENS_IN_A_BLOCK)
-        for block in range(start, end):
+        for block in numba.prange(len(x) * blocks):
             b = block // blocks
             table = min(b, len(cos) - 1)  # one for each text, or one for all
             begin = block % blocks * TOKENS_IN_A_BLOCK
@@ -96,19 +99,12 @@ def _launch(
     tables = [(table if table.ndim == 3 else table[None]).numpy() for table in (cos, sin)]
     if back:
         tables[1] = -tables[1]
-    batch, _, tokens, _ = q.shape
-    blocks = batch * -(-tokens // TOKENS_IN_A_BLOCK)
-    threads = max(1, min(torch.get_num_threads(), blocks))
-    ends = [blocks * i // threads for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        parts = []
-        for x, out in ((q, q_out), (k, k_out)):
-            tokens_first = x.stride(1) < x.stride(2)
-            arrays = [(a.transpose(1, 2) if tokens_first else a).detach().numpy() for a in (x, out)]
-            job = (_TURN_BLOCKS[layout], *arrays, *tables, tokens_first)
-            parts += [pool.submit(*job, *ends[i : i + 2]) for i in range(threads)]
+    threads = min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    for x, out in ((q, q_out), (k, k_out)):
+        tokens_first = x.stride(1) < x.stride(2)
+        arrays = [(a.transpose(1, 2) if tokens_first else a).detach().numpy() for a in (x, out)]
+        with _ONE_AT_A_TIME:
+            numba.set_num_threads(threads)
+            _TURN_BLOCKS[layout](*arrays, *tables, tokens_first)
         rest = 2 * cos.shape[-1]
-        for x, out in ((q, q_out), (k, k_out)):
-            out[..., rest:] = x[..., rest:]  # coordinates that do not turn
-        for part in parts:
-            part.result()
+        out[..., rest:] = x[..., rest:]  # coordinates that do not turn
