@@ -6,7 +6,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help course book serve grade assignment test test-all test-peers lint format bench-grading bench-scale bench-rope gpu clean FORCE
+.PHONY: help course book serve grade assignment test test-all test-peers lint format bench-grading bench-scale bench-rope bench-alibi gpu clean FORCE
 
 PYTHON ?=
 PORT ?= 8000
@@ -96,9 +96,12 @@ bench-scale: .need-sandbox .venv/.made ## grade N=10000 small submissions, and t
 bench-rope: .venv/.made-peers ## a rotation on the CPU beside four libraries, which it installs first, and a plain copy
 	@$(RUN) benchmarks/rope_cpu.py $(if $(WRITE),--write)
 
+bench-alibi: .venv/.made ## attention with a bias on the CPU: stored whole, or made in steps
+	@$(RUN) benchmarks/alibi.py $(if $(WRITE),--write)
+
 # With `make test-peers` before it, and flash-attn where that builds, there are more peers to compare with.
 gpu: .venv/.made-dev ## on a machine with a GPU: its tests, then the kernel beside its peers; under eight minutes
-	@$(RUN) benchmarks/rope_gpu.py
+	@$(RUN) benchmarks/rope_gpu.py && $(RUN) benchmarks/alibi.py --cuda --write
 
 lint: .venv/.made-dev ## ruff and mypy
 	$(BIN)/ruff check .

@@ -61,8 +61,8 @@ def ours(positions: torch.Tensor, dim: int) -> dict[str, peers.Rotate]:
     return named
 
 
-def ratios(rounds: int) -> dict[str, float]:
-    """Median time of each implementation over that of the copy, all in turns."""
+def medians(rounds: int) -> dict[str, float]:
+    """Median seconds of each implementation and of the copy, all in turns."""
     torch.manual_seed(0)
     torch.set_num_threads(THREADS)
     q, k = torch.randn(SHAPE), torch.randn(SHAPE)
@@ -80,8 +80,7 @@ def ratios(rounds: int) -> dict[str, float]:
                 del result
                 if turn >= 2:  # the first compile, and meet cold caches
                     times[name].append(took)
-    medians = {name: statistics.median(taken) for name, taken in times.items()}
-    return {name: median / medians["clone"] for name, median in medians.items()}
+    return {name: statistics.median(taken) for name, taken in times.items()}
 
 
 def missing() -> list[str]:
@@ -100,27 +99,31 @@ def main() -> int:
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(ratios(given.rounds)))
+        print(json.dumps(medians(given.rounds)))
         return 0
     if absent := missing():
         print(f"needs {', '.join(absent)}: 'make bench-rope' installs them", file=sys.stderr)
         return 2
     command = [sys.executable, __file__, "--one", "--rounds", str(given.rounds)]
-    columns = {}
+    columns, copied = {}, []
     for allocator, tunables in ALLOCATORS.items():
         environment = os.environ | {"GLIBC_TUNABLES": tunables, "OMP_NUM_THREADS": str(THREADS)}
         told = subprocess.run(
             command, env=environment, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
         )
-        columns[allocator] = json.loads(told.stdout.splitlines()[-1])
+        seconds = json.loads(told.stdout.splitlines()[-1])
+        copied.append(seconds["clone"])
+        columns[allocator] = {name: took / seconds["clone"] for name, took in seconds.items()}
     versions = {name: peers.version(name) for name in ("torch", "numba", *peers.ON_CPU)}
     facts = {"shape": SHAPE, "dtype": "float32", "threads": THREADS, "rounds": given.rounds}
     record = facts | {"versions": versions, "allocators": ALLOCATORS, "ratio_to_clone": columns}
+    record["clone_in_fresh_memory"] = copied[0] / copied[1]
     print(f"q and k {SHAPE}, float32, {THREADS} threads; time over that of q.clone(), k.clone()\n")
     print(f"{'':32}" + "".join(f"{allocator:>18}" for allocator in columns))
     for name in columns["as started"]:
         print(f"{name:32}" + "".join(f"{column[name]:18.2f}" for column in columns.values()))
-    print("\n" + ", ".join(f"{name} {number}" for name, number in versions.items()))
+    print(f"\nThe first column's copy takes {copied[0] / copied[1]:.1f} times the second's.")
+    print(", ".join(f"{name} {number}" for name, number in versions.items()))
     if given.write:
         RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text(json.dumps(record, indent=1) + "\n", "utf-8")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import peers, rope_cpu, rope_gpu
+from benchmarks import alibi, peers, rope_cpu, rope_gpu, tables
 from solutions.with_torch.rope import rope_angles
 from tests import rotations
 
@@ -129,3 +129,53 @@ def test_results_that_lie_in_the_repository_are_whole():
         if file != rope_cpu.RESULT:  # of a GPU: measured there, with its tests passed
             told = json.loads(file.read_text("utf-8"))
             assert told["device"] and len(told["rows"]) + told.get("not_measured", 0) == 24
+
+
+def test_the_page_shows_what_was_written_down():
+    shown, record = tables.rope_on_cpu(), json.loads(rope_cpu.RESULT.read_text("utf-8"))
+    rows = {
+        cells[0]: cells[1:]
+        for line in shown.splitlines()
+        if len(cells := [cell.strip() for cell in line.strip("| ").split("|")]) == 3
+    }
+    first, second = record["ratio_to_clone"].values()
+    for name in set(first) - {"clone"}:
+        assert rows[name] == [f"{first[name]:.2f}", f"{second[name]:.2f}"]
+    assert f"numba {record['versions']['numba']}" in shown
+    ways = json.loads((tables.RESULTS / "alibi_cpu.json").read_text("utf-8"))["ways"]
+    for name, way in ways.items():
+        assert f"| {name} | {way['ratio_to_no_bias']:.1f} | {way['mebibytes']:.0f} |" in (
+            tables.alibi_on_cpu()
+        )
+
+
+def test_without_a_gpu_s_numbers_the_page_says_so_and_with_them_it_shows_them(
+    small, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    assert tables.rope_on_gpus() == tables.alibi_on_gpus() == tables.NOT_ON_A_GPU
+    monkeypatch.setattr(peers, "ON_CUDA", {"present": present, "absent": absent})
+    record = {
+        "device": "Sample GPU",
+        "versions": {"torch": "2.13.0", "flash-attn": None},
+        "rows": [],
+    }
+    target = tmp_path / "rope_sample_gpu.json"
+    rope_gpu.measure_all(Counting(), float("inf"), record, target, "cpu")
+    shown = tables.rope_on_gpus()
+    assert shown.startswith("Sample GPU, torch 2.13.0:\n\n|  | µs | of copy bandwidth | present |")
+    assert "| one, bfloat16, forward | 2.0 |" in shown and shown.count("\n| ") == 2 + 8
+
+
+@pytest.mark.parametrize("way", ["stored bias", "alibi_sdpa"])
+def test_ways_to_attend_with_a_bias_agree(way):
+    q, k, v = torch.randn(3, 1, 2, 9, 16)
+    slopes = torch.tensor([0.5, 0.25])
+    result = alibi.WAYS[way](q, k, v, slopes)()
+    torch.testing.assert_close(result, alibi.alibi_sdpa(q, k, v, slopes), rtol=1e-5, atol=1e-6)
+
+
+def test_memory_is_told_for_what_a_way_needs(monkeypatch):
+    monkeypatch.setattr(alibi, "SHAPES", {"cpu": (1, 2, 1024, 16)})
+    told = alibi.one_way("stored bias", "cpu", rounds=1)
+    assert told["ratio_to_no_bias"] > 0 and told["mebibytes"] >= 0

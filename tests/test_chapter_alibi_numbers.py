@@ -22,6 +22,7 @@ from solutions.with_numpy.alibi import (
     shaw_scores,
     t5_bucket,
 )
+from solutions.with_torch.alibi import QUERIES_AT_ONCE
 
 Q = np.array([1.0, 0.5, -0.5, 2.0])  # what "milk" asks
 K = np.array([0.5, 1.0, 1.5, -1.0])  # what "chocolate" offers
@@ -323,3 +324,15 @@ def test_of_64_keys_five_groups_are_left_key_only_and_all_64_by_distance() -> No
 def test_a_slope_of_a_sixteenth_at_32_words() -> None:
     assert 32 / 16 == 2
     assert round(math.exp(-2), 3) == 0.135
+
+
+def test_a_bias_does_two_operations_where_attention_does_four_for_each_coordinate() -> None:
+    d = 128
+    q, k, v = np.ones((3, d))
+    products = [q * k, (q @ k) * v]  # of a score, and of its value's part in the result
+    assert sum(2 * product.size for product in products) == 4 * d  # one sum with each product
+
+
+def test_a_step_of_the_reference_takes_256_queries() -> None:
+    assert QUERIES_AT_ONCE == 256
+    assert "256 of them need a bias of $\\text{heads} \\times 256 \\times n$" in PROSE

@@ -253,3 +253,15 @@ def test_a_rotation_before_the_projections_leaves_a_score_that_depends_on_both_p
         return float((w_q @ x) @ (w_k @ y))
 
     assert abs(early(5, 3) - early(7, 5)) > 0.1
+
+
+def test_a_rotation_does_less_than_one_operation_for_a_byte() -> None:
+    operations = 3  # for each number: two products and a sum
+    assert operations / (2 * 4) < 1 and operations / (2 * 2) < 1  # float32: 8 bytes, bfloat16: 4
+
+
+def test_the_half_split_form_moves_five_copies_and_a_table_is_a_32nd_of_32_heads() -> None:
+    x, table = 1.0, 512 * 128 / (32 * 512 * 128)
+    negated, joined, product, total = x / 2 + x / 2, x + x, x + table + x, x + x + x
+    assert table == 1 / 32
+    assert round((negated + joined + 2 * product + total) / (x + x)) == 5

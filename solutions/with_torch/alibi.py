@@ -32,8 +32,8 @@ def causal_bias(slopes: Tensor, n_q: int, n_k: int, offset: int, dtype: torch.dt
     q_positions = torch.arange(offset, offset + n_q, device=slopes.device)
     k_positions = torch.arange(n_k, device=slopes.device)
     distance = k_positions - q_positions[:, None]  # at most 0 for the keys that are seen
-    bias = slopes.to(dtype)[:, None, None] * distance
-    return bias.masked_fill(distance > 0, float("-inf"))
+    bias = slopes.to(dtype)[:, None, None] * distance.to(dtype)  # converted once for all heads
+    return bias.masked_fill_(distance > 0, float("-inf"))
 
 
 def alibi_sdpa(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0) -> Tensor:
