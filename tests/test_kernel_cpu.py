@@ -167,6 +167,17 @@ def test_others_get_none(always):
         assert kernel_for(*pair) is None, name
 
 
+def test_tables_that_are_trained_get_their_gradients(always):
+    q, k, cos, sin = inputs()
+    cos.requires_grad_()
+    turned, _ = rotate(q, k, cos, sin)
+    (gradient,) = torch.autograd.grad(turned.sum(), cos)
+    first, second = q.chunk(2, dim=-1)
+    torch.testing.assert_close(gradient, (first + second).sum(1))
+    with pytest.raises(ValueError, match="no gradient here"):
+        rope_cpu.rotate(q, k, cos, sin)
+
+
 def test_without_numba_the_plain_operations_do_it(always, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     kernels._rotate_of.cache_clear()

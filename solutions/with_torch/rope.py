@@ -74,7 +74,8 @@ def rotate(
     Shapes: q (..., heads, seq, dim), k the same with any number of heads; cos and sin
         (..., seq, pairs), one row for each token, which all heads share, pairs ≤ dim/2; results
         like q and k.
-    Dtype and device: those of q and k; computed in float32 or better.
+    Dtype and device: those of q and k; computed in float32 or better. Gradients reach q, k and
+        tables that are trained.
     Layout: "half" pairs coordinates (i, i + pairs), "interleaved" pairs (2i, 2i + 1).
 
     >>> q = torch.tensor([[[[1.0, 0.5, -0.5, 2.0]]]])
@@ -82,7 +83,8 @@ def rotate(
     >>> rotate(q, q, angles.cos(), angles.sin())[0].flatten()
     tensor([-0.1958,  0.3994, -1.1008,  2.0225])
     """
-    kernel = kernel_for(q, k)
+    trained = torch.is_grad_enabled() and (cos.requires_grad or sin.requires_grad)
+    kernel = None if trained else kernel_for(q, k)  # kernels give tables no gradient
     if kernel is None:
         cos, sin = cos.unsqueeze(-3), sin.unsqueeze(-3)  # an axis for the heads
         return rotate_pairs(q, cos, sin, layout), rotate_pairs(k, cos, sin, layout)

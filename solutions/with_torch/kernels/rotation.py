@@ -76,6 +76,8 @@ def check_rotation(
                 f"cos and sin must be contiguous {dtype} on {q.device} for {q.dtype} queries, "
                 f"got {table.dtype} on {table.device}; cast them once, where they are made"
             )
+    if torch.is_grad_enabled() and (cos.requires_grad or sin.requires_grad):
+        raise ValueError("cos and sin get no gradient here; rotate_pairs gives them theirs")
     if cos.shape != sin.shape or cos.ndim < 2 or not 0 < 2 * cos.shape[-1] <= width:
         raise ValueError(
             f"cos and sin must have one shape and 1 to {width // 2} pairs, "
