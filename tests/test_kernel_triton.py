@@ -15,6 +15,7 @@ import torch
 from solutions.with_torch import kernels
 from solutions.with_torch.rope import RotaryEmbedding
 from tests import rotations
+from tests.devices import CUDA, on_cuda
 
 pytest.importorskip(
     "triton",
@@ -23,10 +24,8 @@ pytest.importorskip(
 from solutions.with_torch.kernels.rope import rotate  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
-CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 LAYOUTS = ("half", "interleaved")
-NOT_ON_CUDA = "NOT TESTED ON CUDA: this machine has no CUDA device"
 
 
 @pytest.fixture(autouse=True)
@@ -224,8 +223,7 @@ def test_a_position_past_the_tables_is_an_error(position):
         rotate(q, k, *whole_tables(5, q.dtype), positions)
 
 
-@pytest.mark.cuda
-@pytest.mark.skipif(not CUDA, reason=NOT_ON_CUDA)
+@on_cuda
 @pytest.mark.parametrize("position", [-1, 50])
 def test_on_cuda_a_position_past_the_tables_stops_the_program(position):
     program = (
@@ -281,8 +279,7 @@ def test_arguments_that_do_not_go_together_are_refused(case):
 # --- on CUDA, and for it ------------------------------------------------------------------------
 
 
-@pytest.mark.cuda
-@pytest.mark.skipif(not CUDA, reason=NOT_ON_CUDA)
+@on_cuda
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
 def test_modules_take_the_kernel_on_cuda_and_agree_with_the_cpu(layout, dtype, monkeypatch):

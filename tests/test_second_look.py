@@ -23,6 +23,7 @@ from autograder.runner import NamespaceRunner
 from autograder.running import PUBLIC_SEED
 from autograder.second_look import ROOM, OnDevice, SecondLook, look_again
 from autograder.standard import standard
+from tests.devices import MARKS
 from tests.standin import DEVICE, Present, There
 
 TORCH = [e for e in course.exercises().values() if e.room == ROOM]
@@ -36,13 +37,7 @@ PLACES = [
     pytest.param(
         Place(name="GPU"),
         id="cuda",
-        marks=[
-            pytest.mark.cuda,
-            pytest.mark.skipif(
-                not torch.cuda.is_available(),
-                reason="NOT TESTED ON CUDA: this machine has no CUDA device",
-            ),
-        ],
+        marks=MARKS,
     ),
 ]
 at_each_place = pytest.mark.parametrize("place", PLACES)

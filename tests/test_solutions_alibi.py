@@ -23,19 +23,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from solutions.with_numpy import alibi
 from solutions.with_torch import alibi as torch_alibi
 from solutions.with_torch.alibi import alibi_sdpa
+from tests.devices import DEVICES
 
 GOLDEN = json.loads((Path(__file__).parent / "data" / "golden_alibi.json").read_text())["golden"]
 EPS64, EPS32 = 2.0**-52, 2.0**-23
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(
-            not torch.cuda.is_available(),
-            reason="NOT TESTED ON CUDA: this machine has no CUDA device",
-        ),
-    ),
-]
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from solutions.with_numpy.rope import apply_rope
 from solutions.with_torch import context_extension as torch_ext
 from solutions.with_torch.context_extension import ScaledRotaryEmbedding
 from solutions.with_torch.rope import RotaryEmbedding
+from tests.devices import DEVICES
 
 DATA = Path(__file__).parent / "data" / "golden_context_extension.json"
 GOLDEN = json.loads(DATA.read_text())["golden"]
@@ -31,16 +32,6 @@ K = [0.5, 1, 1.5, -1]
 SCALINGS = ("linear", "ntk", "yarn", "llama3")
 BASE, FACTOR, LENGTH = 700.0, 3.5, 300  # no defaults, so that a forgotten argument shows
 EPS64, EPS32 = 2.0**-52, 2.0**-23
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(
-            not torch.cuda.is_available(),
-            reason="NOT TESTED ON CUDA: this machine has no CUDA device",
-        ),
-    ),
-]
 
 
 # --- the formulas, one pair at a time -----------------------------------------------------------

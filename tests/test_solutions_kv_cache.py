@@ -21,6 +21,7 @@ import torch
 from solutions.with_numpy import kv_cache
 from solutions.with_numpy.kv_cache import KVCache
 from solutions.with_torch.kv_cache import CausalSelfAttention
+from tests.devices import DEVICES
 
 DATA = Path(__file__).parent / "data" / "golden_kv_cache.json"
 GOLDEN = json.loads(DATA.read_text())["golden"]
@@ -29,19 +30,6 @@ ROTATED = [e for e in GOLDEN if e["id"].startswith("rope.interleaved")]
 Q = [1, 0.5, -0.5, 2]
 K = [0.5, 1, 1.5, -1]
 BASE = 500.0  # no default, so that a forgotten argument shows
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=[
-            pytest.mark.cuda,
-            pytest.mark.skipif(
-                not torch.cuda.is_available(),
-                reason="NOT TESTED ON CUDA: this machine has no CUDA device",
-            ),
-        ],
-    ),
-]
 
 
 @pytest.fixture

@@ -20,19 +20,10 @@ from torch.nn import functional as F
 
 from solutions.with_numpy import learned
 from solutions.with_torch.learned import LearnedPositionalEmbedding
+from tests.devices import DEVICES
 
 GOLDEN = json.loads((Path(__file__).parent / "data" / "golden_learned.json").read_text())["golden"]
 EPS64 = 2.0**-52
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(
-            not torch.cuda.is_available(),
-            reason="NOT TESTED ON CUDA: this machine has no CUDA device",
-        ),
-    ),
-]
 
 
 @pytest.fixture

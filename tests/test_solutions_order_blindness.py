@@ -18,21 +18,9 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from solutions.with_numpy import order_blindness as order
 from solutions.with_torch.order_blindness import multi_head_attention
+from tests.devices import DEVICES
 
 EPS64, EPS32 = 2.0**-52, 2.0**-23
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=[
-            pytest.mark.cuda,
-            pytest.mark.skipif(
-                not torch.cuda.is_available(),
-                reason="NOT TESTED ON CUDA: this machine has no CUDA device",
-            ),
-        ],
-    ),
-]
 
 
 @pytest.fixture

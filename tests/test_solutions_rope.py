@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from solutions.with_numpy import rope
 from solutions.with_torch import rope as torch_rope
 from solutions.with_torch.rope import RotaryEmbedding
+from tests.devices import DEVICES
 
 GOLDEN = json.loads((Path(__file__).parent / "data" / "golden_rope.json").read_text())["golden"]
 Q = [1, 0.5, -0.5, 2]
@@ -29,16 +30,6 @@ K = [0.5, 1, 1.5, -1]
 LAYOUTS = ("interleaved", "half")
 BASE = 500.0  # no default, so that a forgotten argument shows
 EPS64, EPS32 = 2.0**-52, 2.0**-23
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(
-            not torch.cuda.is_available(),
-            reason="NOT TESTED ON CUDA: this machine has no CUDA device",
-        ),
-    ),
-]
 
 
 # --- the paper's formula, one number at a time --------------------------------------------------

@@ -19,25 +19,13 @@ import torch
 
 from solutions.with_numpy import sinusoidal
 from solutions.with_torch.sinusoidal import SinusoidalEncoding, sinusoidal_table
+from tests.devices import DEVICES, on_cuda
 
 DATA = Path(__file__).parent / "data" / "golden_sinusoidal.json"
 GOLDEN = json.loads(DATA.read_text())["golden"]
 BASE = 500.0  # no default, so that a forgotten argument shows
 EPS64, EPS32 = 2.0**-52, 2.0**-23
 WIDTHS = [2, 4, 6, 10, 14, 128]
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=[
-            pytest.mark.cuda,
-            pytest.mark.skipif(
-                not torch.cuda.is_available(),
-                reason="NOT TESTED ON CUDA: this machine has no CUDA device",
-            ),
-        ],
-    ),
-]
 
 
 # --- the paper's formulas, one number at a time -------------------------------------------------
@@ -575,10 +563,7 @@ def test_a_plain_buffer_would_be_rounded_by_the_same_cast():
     assert (module.table - sinusoidal_table(2000, 8, BASE)).abs().max() > 1e-3
 
 
-@pytest.mark.cuda
-@pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="NOT TESTED ON CUDA: this machine has no CUDA device"
-)
+@on_cuda
 def test_the_table_follows_its_module_to_the_device_and_back():
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), SinusoidalEncoding(8, 20))
     for device in ("cuda", "cpu"):

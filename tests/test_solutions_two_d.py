@@ -20,22 +20,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from solutions.with_numpy import rope, two_d
 from solutions.with_torch.two_d import AxialRotaryEmbedding2D
+from tests.devices import DEVICES
 
 GOLDEN = json.loads((Path(__file__).parent / "data" / "golden_two_d.json").read_text())["golden"]
 BASE = 30.0  # no default, so that a forgotten argument shows
 EPS64, EPS32 = 2.0**-52, 2.0**-23
 GRIDS = [(2, 3), (3, 2), (1, 7), (7, 1), (1, 1), (4, 4), (5, 9)]
 EMPTY = [(0, 3), (3, 0), (0, 0), (-2, 3), (3, -2), (-2, -3)]
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(
-            not torch.cuda.is_available(),
-            reason="NOT TESTED ON CUDA: this machine has no CUDA device",
-        ),
-    ),
-]
 
 
 # --- the formulas, one number at a time ---------------------------------------------------------

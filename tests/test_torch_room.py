@@ -13,6 +13,7 @@ from torch.func import functional_call
 from torch.utils._pytree import tree_leaves, tree_map
 
 from autograder import course
+from tests.devices import on_cuda
 from tests.torch_room import (
     CASES,
     VIEWS,
@@ -28,9 +29,6 @@ from tests.torch_room import (
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 HALVES = [torch.bfloat16, torch.float16]
-NO_CUDA = pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="NOT TESTED ON CUDA: this machine has no CUDA device"
-)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
@@ -196,8 +194,7 @@ def test_no_sequences_give_no_sequences(case: Case) -> None:
 # --- another device -----------------------------------------------------------------------------
 
 
-@pytest.mark.cuda
-@NO_CUDA
+@on_cuda
 @pytest.mark.parametrize("view", [None, *VIEWS])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @each_case
