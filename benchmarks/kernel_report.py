@@ -43,8 +43,9 @@ def compiled(capability: int, layout: str, dtype: str, look_up: bool) -> Any:
     pairs, tokens = HEAD_DIM // 2, rope.TOKENS_IN_A_PROGRAM
     constants: dict[str, Any] = {
         "HALF": pairs, "PAIRS": pairs, "REST": 0, "PASSED": 1, "TOKENS": tokens,
-        "HEADS": rope.PAIRS_IN_A_PROGRAM // (tokens * pairs),
+        "HEADS": rope.BYTES_IN_A_PROGRAM // (tokens * HEAD_DIM * {"fp32": 4}.get(dtype, 2)),
         "INTERLEAVED": layout == "interleaved", "LOOK_UP": look_up, "BACK": False,
+        "TOKENS_FIRST": False,
     }  # fmt: skip
     names = rope._rotate_kernel.arg_names
     constants |= {name: 1 for name in names if name.endswith("_dim") or name == "positions_token"}

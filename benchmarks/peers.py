@@ -71,7 +71,7 @@ def torchtune(positions: Tensor, dim: int, dtype: torch.dtype) -> Rotate:
 
 
 def liger(positions: Tensor, dim: int, dtype: torch.dtype) -> Rotate:
-    """In place where q and k lie token by token in memory."""
+    """In place where q and k lie token by token in memory: it writes where it has read."""
     apply = importlib.import_module("liger_kernel.ops.rope").LigerRopeFunction.apply
     cos, sin = doubled(positions, dim, dtype)
     return lambda q, k: apply(q, k, cos, sin)
@@ -90,6 +90,7 @@ def flash_attention(positions: Tensor, dim: int, dtype: torch.dtype) -> Rotate:
 
 
 def compiled(positions: Tensor, dim: int, dtype: torch.dtype) -> Rotate:
+    torch._dynamo.reset()  # else, after eight shapes, it gives up compiling and runs as written
     fused = torch.compile(half_split, dynamic=False)
     cos, sin = doubled(positions, dim, dtype)
     return lambda q, k: fused(q, k, cos, sin)
@@ -104,7 +105,7 @@ ON_CPU = {
 ON_CUDA = {
     "transformers": transformers,
     "torch.compile of the half-split form": compiled,
-    "liger-kernel": liger,
+    "liger-kernel, in place": liger,
     "flash-attn": flash_attention,
 }
 
@@ -112,6 +113,8 @@ ON_CUDA = {
 def version(name: str) -> str | None:
     """What is installed of a peer; None where it is not."""
     try:
-        return importlib.metadata.version("torch" if name.startswith("torch.") else name)
+        return importlib.metadata.version(
+            "torch" if name.startswith("torch.") else name.split(",")[0]
+        )
     except importlib.metadata.PackageNotFoundError:
         return None

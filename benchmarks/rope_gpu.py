@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Runs every test that a GPU can answer, then measures the rotation on it; writes a JSON.
 
-Times are medians of device events; before each run a buffer larger than the cache is written, so
-that q and k come from memory. Bytes are counted: q and k once read and once written, cos and sin
-once read; backward again as many. The measure is a plain copy of q and k on the same device: its
-bytes over its time, at prefill sizes, is the bandwidth that there is.
+Times are medians of device events. Before each run a buffer larger than the cache is written, so
+that q and k come from memory, and the device is kept waiting until the host has launched. What a
+call costs with its launches is told beside it, over calls that follow one another. Bytes are
+counted: q and k once read and once written, cos and sin once read; backward again as many. The
+measure is a plain copy of q and k on the same device: its bytes over its time, at its best, is the
+bandwidth that there is.
 
   make gpu                                   tests and measurements, under eight minutes
   python benchmarks/rope_gpu.py --no-tests   the measurements alone
@@ -12,7 +14,7 @@ bytes over its time, at prefill sizes, is the bandwidth that there is.
 
 Result: benchmarks/results/rope_<device>.json, written after each row, and a table on the screen.
 
-exit codes: 0 done, 1 a test failed (its output stands above), 2 there is no CUDA device.
+exit codes: 0 done, 1 a test or a row failed (told above, and in the file), 2 no CUDA device.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ from solutions.with_torch.rope import rope_angles, rotate
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 SECONDS = 400  # for tests and measurements; the attention that follows takes a minute more
-TEST_SECONDS = 120
+TEST_SECONDS = 90
+CYCLES_TO_WAIT = 2_000_000  # about a millisecond: longer than any launch takes
 # All that import tests/devices.py: to collect every test takes longer than these do.
 FILES = sorted(
     file
@@ -90,13 +93,24 @@ class Clock:
     def __init__(self) -> None:
         self.flushed = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
 
+    def call_us(self, run: Callable[[], Any], calls: int = 50) -> float:
+        """What a call takes where one follows the other, with its launches."""
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        torch.cuda.synchronize()
+        return 1e6 * (time.perf_counter() - start) / calls
+
     def median_us(self, run: Callable[[], Any], budget_us: float = 60_000.0) -> float:
+        """What the device does in a call, with a cold cache."""
         for _ in range(3):
             run()
         times: list[float] = []
         while len(times) < 10 or (sum(times) < budget_us and len(times) < 60):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             self.flushed.zero_()
+            torch.cuda._sleep(CYCLES_TO_WAIT)
             begin.record()
             run()
             end.record()
@@ -148,12 +162,17 @@ def measure(clock: Clock, shape: Shape, dtype: torch.dtype, backward: bool, devi
         "direction": "forward and backward" if backward else "forward", "bytes": passes * once,
     }  # fmt: skip
     row["copy_us"] = passes * clock.median_us(copy_of(q, k))
-    row["ours_us"] = clock.median_us(one_call(ours(positions, DIM, dtype), q, k, backward))
-    row["peers_us"], row["left_out"] = {}, {}
+    call = one_call(ours(positions, DIM, dtype), q, k, backward)
+    row["ours_us"], row["ours_call_us"] = clock.median_us(call), clock.call_us(call)
+    row["peers_us"], row["peers_call_us"], row["left_out"] = {}, {}, {}
     for peer, make in peers.ON_CUDA.items():
+        if backward and make is peers.compiled:
+            row["left_out"][peer] = "forward only: compiling takes most of the time that there is"
+            continue
         try:
             call = one_call(make(positions, DIM, dtype), q, k, backward)
             row["peers_us"][peer] = clock.median_us(call)
+            row["peers_call_us"][peer] = clock.call_us(call)
         except Exception as error:  # a peer that is absent or refuses the case
             row["left_out"][peer] = f"{type(error).__name__}: {error}"[:200]
     row["ratio_to_peers"] = {peer: us / row["ours_us"] for peer, us in row["peers_us"].items()}
@@ -169,7 +188,13 @@ def measure_all(clock: Clock, deadline: float, record: Row, target: Path, device
             record["not_measured"] = len(cases) - done
             print(f"NOT MEASURED: {record['not_measured']} of {len(cases)} rows; the time was up")
             break
-        row = measure(clock, shape, dtype, backward, device)
+        try:
+            row = measure(clock, shape, dtype, backward, device)
+        except Exception as error:  # the other rows may still be measured
+            record.setdefault("failed", []).append(f"{shape[0]}, {dtype}: {error!r}"[:500])
+            print(f"FAILED: {record['failed'][-1]}", flush=True)
+            keep(record, target)
+            continue
         record["rows"].append(row)
         copied = [r["bytes"] / r["copy_us"] / 1e6 for r in record["rows"]]
         record["copy_terabytes_per_second"] = max(copied)
@@ -182,7 +207,12 @@ def measure_all(clock: Clock, deadline: float, record: Row, target: Path, device
             f"{row['of_copy_at_this_size']:.2f} of a copy; times ours: {others}",
             flush=True,
         )
-        target.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        keep(record, target)
+    keep(record, target)
+
+
+def keep(record: Row, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True)
     target.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
@@ -194,11 +224,11 @@ def tuned(clock: Clock) -> None:
         q, k, positions = queries_and_keys(shape, torch.bfloat16, "cuda")
         turn = ours(positions, DIM, torch.bfloat16)
         print(f"{shape[0]}: copy {clock.median_us(copy_of(q, k)):.1f} µs")
-        for pairs in (512, 1024, 2048, 4096):
+        for size in (2048, 4096, 8192, 16384):
             for at_once in (1, 2, 4, 8, 16):
-                rope.PAIRS_IN_A_PROGRAM, rope.TOKENS_IN_A_PROGRAM = pairs, at_once
+                rope.BYTES_IN_A_PROGRAM, rope.TOKENS_IN_A_PROGRAM = size, at_once
                 took = clock.median_us(one_call(turn, q, k, False))
-                print(f"  {pairs:5} pairs, {at_once:2} tokens: {took:8.1f} µs", flush=True)
+                print(f"  {size:5} bytes, {at_once:2} tokens: {took:8.1f} µs", flush=True)
 
 
 def main() -> int:
@@ -225,16 +255,18 @@ def main() -> int:
     if given.tune:
         tuned(Clock())
         return 0
+    target = RESULTS / f"rope_{re.sub(r'[^a-z0-9]+', '_', device.lower()).strip('_')}.json"
     if not given.no_tests:
         record["tests"] = device_tests()
-    RESULTS.mkdir(exist_ok=True)
-    target = RESULTS / f"rope_{re.sub(r'[^a-z0-9]+', '_', device.lower()).strip('_')}.json"
+        keep(record, target)
     measure_all(Clock(), start + SECONDS, record, target, "cuda")
-    print(f"\n{device}: a copy moves {record['copy_terabytes_per_second']:.2f} TB/s; {target.name}")
+    print(
+        f"\n{device}: a copy moves {record.get('copy_terabytes_per_second', 0):.2f} TB/s; {target}"
+    )
     failed = [name for name, told in record.get("tests", {}).items() if told["exit"] not in (0, 5)]
     if failed:
         print(f"TESTS FAILED OR WERE STOPPED: {', '.join(failed)}")
-    return 1 if failed else 0
+    return 1 if failed or record.get("failed") else 0
 
 
 if __name__ == "__main__":

@@ -33,6 +33,10 @@ class Counting:
         self.asked += 1
         return float(self.asked)
 
+    def call_us(self, run) -> float:
+        run()
+        return 100.0
+
 
 @pytest.fixture
 def small(monkeypatch):
@@ -66,6 +70,42 @@ def test_every_shape_dtype_and_direction_gets_a_row(small, monkeypatch, tmp_path
     assert first["left_out"] == {"absent": "ModuleNotFoundError: No module named 'absent'"}
     fastest = max(row["bytes"] / row["copy_us"] for row in record["rows"])
     assert first["of_copy_bandwidth"] == pytest.approx(first["bytes"] / 2 / fastest)
+
+
+def test_a_row_that_fails_is_told_and_the_others_are_measured(small, monkeypatch, tmp_path):
+    monkeypatch.setattr(peers, "ON_CUDA", {})
+    turn, broken = rope_gpu.rotate, []
+
+    def sometimes(q, k, *rest):
+        if q.dtype == torch.float32:
+            broken.append(1)
+            raise RuntimeError("no such kernel")
+        return turn(q, k, *rest)
+
+    monkeypatch.setattr(rope_gpu, "rotate", sometimes)
+    target = tmp_path / "results" / "result.json"
+    rope_gpu.measure_all(Counting(), float("inf"), {"rows": []}, target, "cpu")
+    record = json.loads(target.read_text("utf-8"))
+    assert len(record["rows"]) == 4 and len(record["failed"]) == 4 and broken
+    assert "no such kernel" in record["failed"][0]
+
+
+def test_what_is_compiled_is_compiled_for_every_shape(monkeypatch):
+    """Dynamo stops compiling a function after eight shapes; the rows after would be eager ones."""
+    shapes = []
+
+    def counted(graph, inputs):
+        shapes.append([tuple(x.shape) for x in inputs if isinstance(x, torch.Tensor)])
+        return graph.forward
+
+    compile_with = torch.compile
+    monkeypatch.setattr(
+        torch, "compile", lambda f, **options: compile_with(f, backend=counted, **options)
+    )
+    for tokens in range(1, 13):
+        q = torch.ones(1, 2, tokens, 8)
+        peers.compiled(torch.arange(tokens), 8, q.dtype)(q, q)
+    assert len(shapes) == 12
 
 
 def test_what_there_was_no_time_for_is_told(small, monkeypatch, tmp_path, capsys):

@@ -105,6 +105,26 @@ def test_vmap_gives_what_each_part_gives():
         assert torch.equal(part, rope_cpu.rotate(x, k, cos, sin)[0])
 
 
+@pytest.mark.parametrize("used", ["queries", "keys", "neither"])
+def test_what_nobody_differentiates_gets_no_gradient(used):
+    q, k, cos, sin = inputs()
+    q.requires_grad_(used != "keys")
+    k.requires_grad_()
+    q_turned, k_turned = rope_cpu.rotate(q, k, cos, sin)
+    total = {"queries": q_turned.sum(), "keys": k_turned.sum(), "neither": k.sum()}[used]
+    gradients = torch.autograd.grad(total, [q, k] if used != "keys" else [k], allow_unused=True)
+    if used == "keys":
+        assert torch.equal(
+            gradients[0], rotations.plain(q, torch.ones_like(k), cos, -sin, "half")[1]
+        )
+    elif used == "queries":
+        assert torch.equal(
+            gradients[0], rotations.plain(torch.ones_like(q), k, cos, -sin, "half")[0]
+        )
+    else:
+        assert gradients[0] is None and torch.equal(gradients[1], torch.ones_like(k))
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_dtypes_that_a_cpu_does_not_compute_in_are_refused(dtype):
     with pytest.raises(ValueError, match="float32 or float64 on the CPU"):
@@ -167,6 +187,74 @@ def test_others_get_none(always):
         assert kernel_for(*pair) is None, name
 
 
+def test_the_numbers_of_threads_stay_as_they_were():
+    program = """
+import numba, torch
+from solutions.with_torch.rope import rotate
+
+torch.set_num_threads(1)
+numba.set_num_threads(1)
+q, table = torch.ones(1, 16, 512, 64), torch.ones(512, 32)
+for _ in range(2):
+    rotate(q, q, table, table)
+    assert (torch.get_num_threads(), numba.get_num_threads()) == (1, 1)
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "4", "NUMBA_NUM_THREADS": "4"},
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 11, 5), (11, 5), (2, 11, 5), (1, 5), (2, 1, 5), (1, 1, 1, 5)]
+)
+@pytest.mark.parametrize("other", [(11, 5), (2, 11, 5)])
+def test_tables_broadcast_with_the_kernel_as_without(shape, other, always):
+    q, k, *_ = inputs()
+    cos, sin = torch.randn(shape), torch.randn(other)
+    assert all(map(torch.equal, rotate(q, k, cos, sin), rotations.plain(q, k, cos, sin, "half")))
+
+
+def test_keys_of_another_width_or_batch_are_rotated_by_the_plain_operations(always):
+    q, k, cos, sin = inputs(pairs=4)
+    for odd in (k[..., :8], k[:1]):
+        table = (cos[0], sin[0])
+        assert all(
+            map(torch.equal, rotate(q, odd, *table), rotations.plain(q, odd, *table, "half"))
+        )
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_wrong_layout_is_refused_at_every_size(large, monkeypatch):
+    monkeypatch.setattr(kernels, "WORTH_COMPILING", 1 if large else 1 << 40)
+    with pytest.raises(ValueError, match="layout must be"):
+        rotate(*inputs(), "split")
+
+
+def test_views_that_are_negated_lazily_keep_their_sign(always):
+    q, k, cos, sin = inputs()
+    negated = torch.view_as_complex(torch.stack([q, q], -1)).conj().imag
+    assert negated.is_neg() and torch.equal(negated, -q)
+    got = rotate(negated, k, cos, torch._neg_view(sin))
+    assert all(map(torch.equal, got, rotations.plain(-q, k, cos, -sin, "half")))
+    with pytest.raises(ValueError, match="resolve_neg"):
+        rope_cpu.rotate(negated, k, cos, sin)
+
+
+def test_tables_have_tangents_in_forward_mode(always):
+    q, k, cos, sin = inputs()
+
+    def turned(table):
+        return rotate(q, k, table, sin)[0]
+
+    _, tangent = torch.func.jvp(turned, (cos,), (torch.ones_like(cos),))
+    first, second = q.chunk(2, dim=-1)
+    torch.testing.assert_close(tangent, torch.cat([first, second], dim=-1))
+    with pytest.raises(ValueError, match="no gradient here"):
+        torch.func.jvp(lambda t: rope_cpu.rotate(q, k, t, sin)[0], (cos,), (cos,))
+
+
 def test_tables_that_are_trained_get_their_gradients(always):
     q, k, cos, sin = inputs()
     cos.requires_grad_()
@@ -207,10 +295,11 @@ if not child:
     torch.set_num_threads(1)  # OpenMP of torch itself does not survive a fork either
     assert kernels.kernel_for(q, q) is None
     os._exit(0 if torch.equal(given[0](*given[1])[0], wanted[0]) else 1)
-assert os.waitpid(child, 0)[1] == 0
+status = os.waitpid(child, 0)[1]
+assert status == 0, f"the child ended with {status}"
 """
     told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert told.returncode == 0, told.stderr
+    assert told.returncode == 0, told.stderr + told.stdout
 
 
 def test_who_traces_sees_operations_and_no_kernel(always):

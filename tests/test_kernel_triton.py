@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -158,17 +159,46 @@ def test_otherwise_the_inputs_are_not_changed():
     assert all(map(torch.equal, given, before))
 
 
-@pytest.mark.parametrize("spoilt", ["gradient", "shared", "expanded"])
+@pytest.mark.parametrize("spoilt", ["gradient", "same", "shifted", "fused", "expanded", "self"])
 def test_in_place_is_refused_where_it_cannot_be_right(spoilt):
     q, k, cos, sin, _ = inputs()
+    joint = torch.randn(2, 12, 11, 10, device=DEVICE)
     if spoilt == "gradient":
         q.requires_grad_()
-    elif spoilt == "shared":
+    elif spoilt == "same":
         k = q
-    else:
+    elif spoilt == "shifted":
+        q, k = joint[:, :6], joint[:, 3:9]
+    elif spoilt == "fused":  # they interleave, which is told apart from overlapping by nobody
+        q, k = joint[:, ::2], joint[:, 1::2]
+    elif spoilt == "expanded":
         k = k[:, :1].expand(-1, 3, -1, -1)
+    else:
+        q = joint.as_strided((2, 6, 11, 10), (300, 40, 5, 1))
     with pytest.raises(ValueError, match="in place"):
         rotate(q, k, cos, sin, in_place=True)
+
+
+def test_in_place_works_side_by_side_in_one_memory_and_on_nothing():
+    joint = torch.randn(2 * 9 * 11 * 10, device=DEVICE)
+    q, k = joint[: 2 * 6 * 110].view(2, 6, 11, 10), joint[2 * 6 * 110 :].view(2, 3, 11, 10)
+    _, _, cos, sin, _ = inputs()
+    wanted = rotations.plain(q, k, cos, sin, "half")
+    rotate(q, k, cos, sin, in_place=True)
+    assert torch.equal(q, wanted[0]) and torch.equal(k, wanted[1])
+    empty = torch.empty(2, 3, 0, 4, device=DEVICE)
+    rotate(empty, empty.clone(), *whole_tables(2, torch.float32, rows=0), in_place=True)
+
+
+@pytest.mark.skipif(CUDA, reason="6 GiB that are never written; on a GPU they would be memory")
+def test_coordinates_may_lie_further_apart_than_32_bits_count(tmp_path):
+    apart = 2**30
+    memory = np.memmap(tmp_path / "sparse", np.float16, "w+", shape=(3 * apart + 1,))
+    q = torch.from_numpy(memory).as_strided((1, 1, 1, 4), (1, 1, 1, apart))
+    q.copy_(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    cos, sin = torch.tensor([[0.0, 1.0]]), torch.tensor([[1.0, 0.0]])
+    small = torch.ones(1, 1, 1, 4, dtype=torch.float16)
+    assert rotate(q, small, cos, sin)[0].flatten().tolist() == [-3, 2, 1, 4]
 
 
 # --- gradients ----------------------------------------------------------------------------------

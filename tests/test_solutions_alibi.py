@@ -713,6 +713,25 @@ def test_no_bias_of_all_queries_and_all_keys_is_made(rng):
     assert largest.numbers == heads * n * n  # so this way of looking would have found it
 
 
+def test_training_keeps_no_bias_of_all_queries_and_all_keys(rng):
+    heads, n, d = 2, 4 * torch_alibi.QUERIES_AT_ONCE, 8
+    q, k, v = (torch.randn(1, heads, n, d, requires_grad=True) for _ in range(3))
+    slopes = torch.tensor([0.5, 0.25])
+    kept = []
+
+    def remember(x):
+        kept.append(x.untyped_storage().nbytes() // 4)
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(remember, lambda x: x):
+        result = alibi_sdpa(q, k, v, slopes)
+    assert max(kept) <= heads * n * d, "a bias is kept for the backward pass"
+    gradients = torch.autograd.grad(result.sum(), (q, k, v))
+    whole = torch_alibi._one_step(q, k, v, slopes, 0)
+    for a, b in zip(gradients, torch.autograd.grad(whole.sum(), (q, k, v)), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 @pytest.mark.parametrize("n_q, n_k, offset", [(7, 7, 0), (3, 9, 6), (4, 20, 5)])
 def test_flex_attention_does_the_same_with_our_two_functions(rng, n_q, n_k, offset):

@@ -13,6 +13,7 @@ from typing import SupportsIndex
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 
 QUERIES_AT_ONCE = 256  # their bias is heads·256·n_k numbers, whatever n_q is
 
@@ -100,20 +101,27 @@ def alibi_sdpa(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int = 0)
 def _in_steps(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int) -> Tensor:
     """The attention itself, for QUERIES_AT_ONCE queries at a time, so that no bias is (n_q, n_k).
 
-    A compiler gets all queries at once: one graph for all lengths.
+    Where gradients are asked for, the backward pass makes each step's bias again: kept for it, all
+    of them together would be as large. A compiler gets all queries at once, for one graph.
     """
     n_q = q.shape[2]
     if torch.compiler.is_compiling() or n_q <= QUERIES_AT_ONCE:
-        bias = causal_bias(slopes, n_q, k.shape[2], offset, q.dtype)
-        return scaled_dot_product_attention(q, k, v, attn_mask=bias[None])
+        return _one_step(q, k, v, slopes, offset)
     parts = []
     for start in range(0, n_q, QUERIES_AT_ONCE):
         some = q[:, :, start : start + QUERIES_AT_ONCE]
         seen = offset + start + some.shape[2]  # the last of these queries sees no later key
-        bias = causal_bias(slopes, some.shape[2], seen, offset + start, q.dtype)
-        keys, values = k[:, :, :seen], v[:, :, :seen]
-        parts.append(scaled_dot_product_attention(some, keys, values, attn_mask=bias[None]))
+        step = some, k[:, :, :seen], v[:, :, :seen], slopes, offset + start
+        if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, slopes)):
+            parts.append(checkpoint(_one_step, *step, use_reentrant=False))
+        else:
+            parts.append(_one_step(*step))
     return torch.cat(parts, dim=2)
+
+
+def _one_step(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor, offset: int) -> Tensor:
+    bias = causal_bias(slopes, q.shape[2], k.shape[2], offset, q.dtype)
+    return scaled_dot_product_attention(q, k, v, attn_mask=bias[None])
 
 
 def alibi_for_flex(

@@ -17,7 +17,12 @@ SCALINGS = ("linear", "ntk", "yarn", "llama3")
 
 
 def scaled_frequencies(
-    dim: int, base: float, scaling: str, factor: float, original_length: int
+    dim: int,
+    base: float,
+    scaling: str,
+    factor: float,
+    original_length: int,
+    device: torch.device | str = "cpu",
 ) -> Tensor:
     """Frequency of each pair after stretching the context, with the usual constants.
 
@@ -26,13 +31,13 @@ def scaled_frequencies(
     index; llama3 keeps pairs of 4 and more turns, and ramps between in the number of turns.
 
     Shapes: result (dim/2,).
-    Dtype: float64, on the CPU.
+    Dtype: float64, on `device`, which must have it.
     Units: lengths in tokens, frequencies in radians per token.
 
     >>> scaled_frequencies(4, 10000.0, "ntk", factor=2.0, original_length=2048)
     tensor([1.0000, 0.0050], dtype=torch.float64)
     """
-    one_token = torch.ones((), dtype=torch.float64, device="cpu")
+    one_token = torch.ones((), dtype=torch.float64, device=device)
     if scaling == "ntk":
         return rope_angles(one_token, dim, base * factor ** (dim / (dim - 2)))
     frequencies = rope_angles(one_token, dim, base)
@@ -40,7 +45,7 @@ def scaled_frequencies(
         divided = torch.ones_like(frequencies)  # how much of the divided frequency a pair gets
     elif scaling == "yarn":
         low, high = yarn_ends(dim, base, original_length)
-        i = torch.arange(dim // 2, dtype=torch.float64, device="cpu")
+        i = torch.arange(dim // 2, dtype=torch.float64, device=device)
         divided = ((i - low) / (high - low)).clamp(0, 1)
     else:
         turns = original_length * frequencies / (2 * math.pi)
@@ -172,11 +177,16 @@ class ScaledRotaryEmbedding(nn.Module):
                 f"positions must be integers or floats, got {positions.dtype}; "
                 f"count the tokens with torch.arange"
             )
+        has_float64 = positions.device.type in ("cpu", "cuda")
         frequencies = scaled_frequencies(
-            self.head_dim, self.base, self.scaling, self.factor, self.original_length
+            self.head_dim,
+            self.base,
+            self.scaling,
+            self.factor,
+            self.original_length,
+            device=positions.device if has_float64 else "cpu",
         )
         # Cast, then move: MPS has no float64. Elementwise: autocast leaves such a product alone.
-        has_float64 = positions.device.type in ("cpu", "cuda")
         frequencies = frequencies.to(torch.float64 if has_float64 else torch.float32)
         frequencies = frequencies.to(positions.device)
         angles = positions.to(frequencies.dtype)[..., None] * frequencies

@@ -10,6 +10,7 @@ from typing import SupportsIndex
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from .kernels import kernel_for
 
@@ -83,14 +84,44 @@ def rotate(
     >>> rotate(q, q, angles.cos(), angles.sin())[0].flatten()
     tensor([-0.1958,  0.3994, -1.1008,  2.0225])
     """
-    trained = torch.is_grad_enabled() and (cos.requires_grad or sin.requires_grad)
-    kernel = None if trained else kernel_for(q, k)  # kernels give tables no gradient
-    if kernel is None:
+    if layout not in ("interleaved", "half"):
+        raise ValueError(f"layout must be 'interleaved' or 'half', got {layout!r}")
+    kernel = None if _trained(cos) or _trained(sin) else kernel_for(q, k)
+    rows = _rows_for(q, k, cos, sin) if kernel else None
+    if kernel is None or rows is None:
         cos, sin = cos.unsqueeze(-3), sin.unsqueeze(-3)  # an axis for the heads
         return rotate_pairs(q, cos, sin, layout), rotate_pairs(k, cos, sin, layout)
+    return kernel(q, k, *rows, layout=layout)
+
+
+def _trained(table: Tensor) -> bool:
+    """Whether a gradient, of either mode, is asked for a table; kernels give it none."""
+    if torch.is_grad_enabled() and table.requires_grad:
+        return True
+    return forward_ad.unpack_dual(table).tangent is not None
+
+
+def _rows_for(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor] | None:
+    """cos and sin as a kernel wants them, (seq, pairs) or (batch, seq, pairs), None if they cannot.
+
+    What broadcasts further, or does not fit, is left to the plain form and its errors.
+    """
+    batch, _, seq, dim = q.shape
+    pairs = cos.shape[-1]
+    fits = k.shape[0] == batch and k.shape[2:] == q.shape[2:] and 0 < 2 * pairs <= dim
+    if not fits or pairs != sin.shape[-1] or not all(2 <= t.ndim <= 3 for t in (cos, sin)):
+        return None
+    cos, sin = (t[0] if t.ndim == 3 and len(t) == 1 else t for t in (cos, sin))
+    rows = (seq,) if cos.ndim == sin.ndim == 2 else (batch, seq)
     dtype = torch.promote_types(q.dtype, torch.float32)
-    cos, sin = (table.to(dtype).to(q.device).contiguous() for table in (cos, sin))
-    return kernel(q, k, cos, sin, layout=layout)
+    tables = []
+    for table in (cos, sin):
+        wanted = (*rows, pairs)
+        if any(n not in (1, m) for n, m in zip(table.shape[::-1], wanted[::-1], strict=False)):
+            return None
+        table = table.to(dtype).to(q.device).resolve_neg()
+        tables.append(table.expand(wanted).contiguous())
+    return tables[0], tables[1]
 
 
 class RotaryEmbedding(nn.Module):

@@ -40,7 +40,9 @@ def kernel_for(q: Tensor, k: Tensor) -> Callable[..., tuple[Tensor, Tensor]] | N
     """
     if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined]
         return None
-    plain = all(type(x) in (Tensor, torch.nn.Parameter) and x.ndim == 4 for x in (q, k))
+    plain = all(
+        type(x) in (Tensor, torch.nn.Parameter) and x.ndim == 4 and not x.is_neg() for x in (q, k)
+    )
     watched = _get_current_dispatch_mode() is not None  # make_fx, FakeTensorMode and the like
     if not plain or watched or q.dtype != k.dtype or q.device != k.device:
         return None

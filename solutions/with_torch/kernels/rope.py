@@ -16,9 +16,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .rotation import Rotation, check_rotation
+from .rotation import check_rotation, rotated
 
-PAIRS_IN_A_PROGRAM = 2048  # 16 for each of 128 threads: two loads of 16 bytes for each half
+BYTES_IN_A_PROGRAM = 8192  # read, and as many written: four accesses of 16 bytes a thread each way
 TOKENS_IN_A_PROGRAM = 8
 
 
@@ -35,12 +35,12 @@ def _rotate_tile(  # type: ignore[no-untyped-def]
     x += batch * x_batch + head[:, None, None] * x_head + token[None, :, None] * x_token
     out += batch * out_batch + head[:, None, None] * out_head + token[None, :, None] * out_token
     if INTERLEAVED:  # [x0 x1 x2 x3] → pairs [x0 x1], [x2 x3]
-        d = tl.arange(0, 2 * PAIRS)[None, None, :]
+        d = tl.arange(0, 2 * PAIRS).to(tl.int64)[None, None, :]
         wanted = inside & (d < 2 * HALF)
         rows = tl.load(x + d * x_dim, wanted)
         a, b = tl.split(tl.reshape(rows, HEADS, TOKENS, PAIRS, 2))
     else:  # [x0 x1 x2 x3] → pairs [x0 x2], [x1 x3]
-        d = tl.arange(0, PAIRS)[None, None, :]
+        d = tl.arange(0, PAIRS).to(tl.int64)[None, None, :]
         wanted = inside & (d < HALF)
         a = tl.load(x + d * x_dim, wanted)
         b = tl.load(x + (d + HALF) * x_dim, wanted)
@@ -54,7 +54,7 @@ def _rotate_tile(  # type: ignore[no-untyped-def]
         tl.store(out + d * out_dim, first, wanted)
         tl.store(out + (d + HALF) * out_dim, second, wanted)
     if REST:  # coordinates that do not turn
-        d = tl.arange(0, PASSED)[None, None, :]
+        d = tl.arange(0, PASSED).to(tl.int64)[None, None, :]
         wanted = inside & (d < REST)
         passed = tl.load(x + (2 * HALF + d) * x_dim, wanted)
         tl.store(out + (2 * HALF + d) * out_dim, passed, wanted)
@@ -62,19 +62,26 @@ def _rotate_tile(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _rotate_kernel(  # type: ignore[no-untyped-def]
-    q, k, q_out, k_out, cos, sin, positions, tokens, rows, q_heads, k_heads,
+    q, k, q_out, k_out, cos, sin, positions, texts, tokens, rows, q_heads, k_heads,
     q_batch, q_head, q_token, q_dim, k_batch, k_head, k_token, k_dim,
     q_out_batch, q_out_head, q_out_token, q_out_dim,
     k_out_batch, k_out_head, k_out_token, k_out_dim,
     table_batch, table_row, positions_batch, positions_token,
     HALF: tl.constexpr, PAIRS: tl.constexpr, REST: tl.constexpr, PASSED: tl.constexpr,
     HEADS: tl.constexpr, TOKENS: tl.constexpr, INTERLEAVED: tl.constexpr,
-    LOOK_UP: tl.constexpr, BACK: tl.constexpr,
+    LOOK_UP: tl.constexpr, TOKENS_FIRST: tl.constexpr, BACK: tl.constexpr,
 ):  # fmt: skip
     """One program: HEADS heads, of the queries or of the keys, at TOKENS tokens of one text."""
-    groups = tl.cdiv(tokens, TOKENS)
-    batch = (tl.program_id(0) // groups).to(tl.int64)  # offsets may pass 2³¹
-    token = (tl.program_id(0) % groups * TOKENS + tl.arange(0, TOKENS)).to(tl.int64)
+    blocks_of_q = tl.cdiv(q_heads, HEADS)
+    blocks = blocks_of_q + tl.cdiv(k_heads, HEADS)
+    steps = tl.cdiv(tokens, TOKENS)
+    program = tl.program_id(0)  # neighbours in memory are turned one after the other
+    if TOKENS_FIRST:
+        block, step = program % blocks, program // blocks
+    else:
+        block, step = program // (steps * texts), program % (steps * texts)
+    batch = (step // steps).to(tl.int64)  # offsets may pass 2³¹
+    token = (step % steps * TOKENS + tl.arange(0, TOKENS)).to(tl.int64)
     row = token
     if LOOK_UP:
         at = positions + batch * positions_batch + token * positions_token
@@ -88,8 +95,6 @@ def _rotate_kernel(  # type: ignore[no-untyped-def]
     s = tl.load(sin + table, known, nothing)[None]
     if BACK:
         s = -s
-    block = tl.program_id(1)
-    blocks_of_q = tl.cdiv(q_heads, HEADS)
     if block < blocks_of_q:
         _rotate_tile(
             q, q_out, batch, block, q_heads, token, tokens, c, s,
@@ -138,22 +143,44 @@ def rotate(
                 f"{high}; make the tables as long as the longest text"
             )
     if not in_place:
-        result: tuple[Tensor, Tensor]
-        result = Rotation.apply(_launch, q, k, cos, sin, positions, layout, False)
-        return result
+        return rotated(_launch, q, k, cos, sin, positions, layout)
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad):
         raise ValueError("in place there is no gradient; use in_place=False, or torch.no_grad()")
-    if q.data_ptr() == k.data_ptr():
-        raise ValueError("q and k must not share memory to be written in place; clone one of them")
     for x in (q, k):
-        if any(size > 1 and stride == 0 for size, stride in zip(x.shape, x.stride(), strict=True)):
+        if not _has_a_place_for_each(x):
             raise ValueError(
-                "q and k must have a place for each number to be written in place, got an "
-                "expanded tensor; clone it, or rotate keys before they are repeated"
+                "q and k must have a place for each number to be written in place, got a view "
+                "that shows some numbers twice; clone it, or rotate keys before they are repeated"
             )
+    if _may_overlap(q, k):
+        raise ValueError(
+            "q and k must lie apart in memory to be written in place, got views of one memory "
+            "that reach into each other; use in_place=False"
+        )
     _launch(q, k, q, k, cos, sin, positions, layout, False)
     torch.autograd.graph.increment_version((q, k))  # whoever saved them for a gradient is told
     return q, k
+
+
+def _has_a_place_for_each(x: Tensor) -> bool:
+    """Whether no two numbers of x share a place: each stride is beyond all that is below it."""
+    reach = 0
+    for stride, size in sorted(zip(x.stride(), x.shape, strict=True)):
+        if size > 1 and stride <= reach:
+            return False
+        reach += stride * (size - 1)
+    return True
+
+
+def _may_overlap(q: Tensor, k: Tensor) -> bool:
+    """Whether the two reach into each other's memory; views that interleave are counted in."""
+    if not q.numel() or not k.numel():
+        return False
+    spans = []
+    for x in (q, k):
+        reach = sum(stride * (size - 1) for stride, size in zip(x.stride(), x.shape, strict=True))
+        spans.append((x.data_ptr(), x.data_ptr() + (reach + 1) * x.element_size()))
+    return spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]
 
 
 def _launch(
@@ -166,21 +193,24 @@ def _launch(
         return
     rest = 0 if q_out is q else width - 2 * pairs  # in place, what does not turn stands there
     wide = triton.next_power_of_2(pairs)
-    tile = min(TOKENS_IN_A_PROGRAM, triton.next_power_of_2(tokens))
-    heads = max(1, PAIRS_IN_A_PROGRAM // (tile * wide))
+    passed = triton.next_power_of_2(max(rest, 1))
+    row = max(2 * wide, passed) * q.element_size()  # bytes of what turns, or of the rest
+    room = max(1, BYTES_IN_A_PROGRAM // row)  # rows of one program
+    tile = min(TOKENS_IN_A_PROGRAM, room, triton.next_power_of_2(tokens))
+    heads = room // tile
     heads = min(heads, triton.next_power_of_2(max(q_heads, k_heads)))
     table_batch = cos.stride(0) if positions is None and cos.ndim == 3 else 0
     per_batch, per_token = (0, 0) if positions is None else positions.expand(batch, -1).stride()
-    groups = triton.cdiv(q_heads, heads) + triton.cdiv(k_heads, heads)
-    grid = (batch * triton.cdiv(tokens, tile), groups)
+    blocks = triton.cdiv(q_heads, heads) + triton.cdiv(k_heads, heads)
+    grid = (batch * triton.cdiv(tokens, tile) * blocks,)
     with torch.cuda.device_of(q):  # a launch goes to the current device, whatever q is on
         _rotate_kernel[grid](
-            q, k, q_out, k_out, cos, sin, positions, tokens, cos.shape[-2], q_heads, k_heads,
+            q, k, q_out, k_out, cos, sin, positions, batch, tokens, cos.shape[-2], q_heads, k_heads,
             *q.stride(), *k.stride(), *q_out.stride(), *k_out.stride(),
             table_batch, cos.stride(-2), per_batch, per_token,
-            HALF=pairs, PAIRS=wide, REST=rest, PASSED=triton.next_power_of_2(max(rest, 1)),
+            HALF=pairs, PAIRS=wide, REST=rest, PASSED=passed,
             HEADS=heads, TOKENS=tile, INTERLEAVED=layout == "interleaved",
-            LOOK_UP=positions is not None, BACK=back,
+            LOOK_UP=positions is not None, TOKENS_FIRST=q.stride(2) > q.stride(1), BACK=back,
             debug=positions is not None,  # assertions stand only so
             sanitize_overflow=False,  # debug would check every sum of offsets
             enable_fp_fusion=False,  # rounded like torch's operations, bit for bit

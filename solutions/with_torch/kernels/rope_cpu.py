@@ -7,12 +7,14 @@ wait for their next work with a busy loop, beside which others would get half a 
 """
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numba
 import torch
 from torch import Tensor
 
-from .rotation import Rotation, check_rotation
+from .rotation import check_rotation, rotated
 
 TOKENS_IN_A_BLOCK = 256  # a long run through memory, and its rows of cos and sin stay in the cache
 
@@ -88,8 +90,7 @@ def rotate(
             f"q and k must be float32 or float64 on the CPU, got {q.dtype} on {q.device}; "
             f"use RotaryEmbedding, which takes all dtypes"
         )
-    result: tuple[Tensor, Tensor] = Rotation.apply(_launch, q, k, cos, sin, None, layout, False)
-    return result
+    return rotated(_launch, q, k, cos, sin, None, layout)
 
 
 def _launch(
@@ -99,12 +100,27 @@ def _launch(
     tables = [(table if table.ndim == 3 else table[None]).numpy() for table in (cos, sin)]
     if back:
         tables[1] = -tables[1]
-    threads = min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     for x, out in ((q, q_out), (k, k_out)):
         tokens_first = x.stride(1) < x.stride(2)
         arrays = [(a.transpose(1, 2) if tokens_first else a).detach().numpy() for a in (x, out)]
-        with _ONE_AT_A_TIME:
-            numba.set_num_threads(threads)
+        with _ONE_AT_A_TIME, _as_many_threads_as_torch():
             _TURN_BLOCKS[layout](*arrays, *tables, tokens_first)
         rest = 2 * cos.shape[-1]
         out[..., rest:] = x[..., rest:]  # coordinates that do not turn
+
+
+@contextmanager
+def _as_many_threads_as_torch() -> Iterator[None]:
+    """Numba's number of threads is torch's for a while, and both are as before afterwards.
+
+    The OpenMP that both share has one number, and Numba sets it when it starts.
+    """
+    of_torch, of_numba = torch.get_num_threads(), numba.get_num_threads()
+    most: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    numba.set_num_threads(min(of_torch, most))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(of_numba)
+        if torch.get_num_threads() != of_torch:
+            torch.set_num_threads(of_torch)

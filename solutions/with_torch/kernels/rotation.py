@@ -4,8 +4,32 @@ Why: a rotation is undone by the same rotation with the sign of sin turned. So t
 the forward kernel again, of any order, and saves nothing but cos and sin.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
+
+
+def rotated(
+    launch: Callable[..., None], q: Tensor, k: Tensor, *arguments: object
+) -> tuple[Tensor, Tensor]:
+    """q and k, rotated by `launch`; through autograd only where somebody asks for a gradient.
+
+    `arguments` are cos, sin, positions and layout. Autograd's way costs several times what a launch
+    costs, and when a model decodes, nobody asks.
+    """
+    transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+    if transformed or (torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)):
+        result: tuple[Tensor, Tensor] = Rotation.apply(launch, q, k, *arguments, False)
+        return result
+    return _launched(launch, q, k, *arguments, False)
+
+
+def _launched(launch, q, k, *arguments):
+    q_out, k_out = torch.empty_like(q), torch.empty_like(k)
+    launch(q, k, q_out, k_out, *arguments)
+    return q_out, k_out
 
 
 class Rotation(torch.autograd.Function):
@@ -16,25 +40,37 @@ class Rotation(torch.autograd.Function):
     Gradients of any order for q and k, forward mode too; none for the tables.
     """
 
-    @staticmethod
-    def forward(launch, q, k, cos, sin, positions, layout, back):
-        q_out, k_out = torch.empty_like(q), torch.empty_like(k)
-        launch(q, k, q_out, k_out, cos, sin, positions, layout, back)
-        return q_out, k_out
+    forward = staticmethod(_launched)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        ctx.launch, _, _, cos, sin, positions, ctx.layout, ctx.back = inputs
+        ctx.launch, q, k, cos, sin, positions, ctx.layout, ctx.back = inputs
+        ctx.shapes = q.shape, k.shape
         ctx.save_for_backward(cos, sin, positions)
         ctx.save_for_forward(cos, sin, positions)
+        ctx.set_materialize_grads(False)  # None for what nobody differentiates
 
     @staticmethod
     def backward(ctx, grad_q, grad_k):
+        _, wants_q, wants_k, *_ = ctx.needs_input_grad
+        wants_q, wants_k = wants_q and grad_q is not None, wants_k and grad_k is not None
+        if not wants_q and not wants_k:
+            return (None,) * 8
+        # What is not wanted has no heads.
+        grad_q, grad_k = grad_q if wants_q else grad_k[:, :0], grad_k if wants_k else grad_q[:, :0]
         arguments = *ctx.saved_tensors, ctx.layout, not ctx.back
-        return None, *Rotation.apply(ctx.launch, grad_q, grad_k, *arguments), *[None] * 5
+        turned_q, turned_k = Rotation.apply(ctx.launch, grad_q, grad_k, *arguments)
+        return None, turned_q if wants_q else None, turned_k if wants_k else None, *[None] * 5
 
     @staticmethod
-    def jvp(ctx, _launch, tangent_q, tangent_k, *_):
+    def jvp(ctx, _launch, tangent_q, tangent_k, tangent_cos, tangent_sin, *_):
+        if tangent_cos is not None or tangent_sin is not None:
+            raise ValueError("cos and sin get no gradient here; rotate_pairs gives them theirs")
+        given = tangent_k if tangent_q is None else tangent_q
+        tangent_q, tangent_k = (
+            given.new_zeros(shape) if tangent is None else tangent
+            for tangent, shape in zip((tangent_q, tangent_k), ctx.shapes, strict=True)
+        )
         arguments = *ctx.saved_tensors, ctx.layout, ctx.back
         return Rotation.apply(ctx.launch, tangent_q, tangent_k, *arguments)
 
@@ -69,6 +105,8 @@ def check_rotation(
             f"{k.device}; cast and move them first"
         )
     batch, _, tokens, width = q.shape
+    if any(x.is_neg() for x in (q, k, cos, sin)):
+        raise ValueError("a view that is negated lazily has other numbers in memory; resolve_neg()")
     dtype = torch.promote_types(q.dtype, torch.float32)
     for table in (cos, sin):
         if table.dtype != dtype or table.device != q.device or not table.is_contiguous():
