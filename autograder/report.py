@@ -98,6 +98,11 @@ def headline(result: ExerciseResult, *, public: bool) -> str:
     if result.points is None:
         return "the grader failed here; this costs no points"
     points = f"{result.points:g} of {result.max_points:g} points"
+    if result.max_bonus:
+        points = f"{result.bonus:g} of {result.max_bonus:g} bonus points"
+        if not result.checks:
+            why = result.untried or "nothing to check"
+            return f"optional, for {result.max_bonus:g} bonus points ({why}, which costs nothing)"
     if public:
         return counted
     return f"{points}, {counted}" if result.checks else f"{points}, nothing to check"
@@ -109,6 +114,7 @@ def page(result: SubmissionResult) -> str:
     note = f"<pre>{escaped(result.note)}</pre>" if result.note else ""
     blocks = "\n".join(html_block(e, public=False) for e in result.exercises)
     title = f"{result.chapter}: {total} of {result.max_score:g} points"
+    title += f", and a bonus of {result.bonus:g}" if result.bonus else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
