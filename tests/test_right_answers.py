@@ -37,7 +37,8 @@ def test_a_right_answer_earns_every_point(file, seed):
         results = graded(file.parent.name, namespace, seed)
     lost = [f"{c.name}: {c.message}" for r in results for c in r.checks if not c.passed]
     assert lost == []
-    assert [r.points for r in results] == [e.points for e in course.manifest(file.parent.name)]
+    exercises = course.manifest(file.parent.name)
+    assert [(r.points, r.bonus) for r in results] == [(e.points, e.bonus) for e in exercises]
 
 
 def graded(chapter: str, namespace: dict, seed: int) -> list[ExerciseResult]:

@@ -160,3 +160,25 @@ class RotaryEmbedding(nn.Module):
             )
         angles = rope_angles(positions, self.head_dim, self.base)
         return rotate(q, k, angles.cos(), angles.sin(), self.layout)
+
+
+def fused_rotation(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    """Rotate queries and keys in the half layout: coordinates i and i + head_dim/2 are a pair.
+
+    Meant for a kernel of your own, which reads each number once and writes each once.
+
+    Shapes: q (batch, heads, seq, head_dim), and k the same with as many heads or fewer. cos and sin
+        (seq, head_dim/2): a row for each token, for all texts and heads. Results like q and k. No
+        size but that of head_dim, which is even, has to be a multiple of anything.
+    Dtype: q and k float32, bfloat16 or float16, and so are the results; cos and sin float32.
+        Computed in float32, and rounded once, at the end.
+    Memory: q and k lie in memory in any order (see `stride()`), cos and sin row by row. Results are
+        new tensors; q and k stay as they are. No gradient is asked for.
+
+    >>> q = torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]])
+    >>> fused_rotation(q, q, torch.tensor([[0.0, 1.0]]), torch.tensor([[1.0, 0.0]]))[0]
+    tensor([[[[-3.,  2.,  1.,  4.]]]])
+    """
+    # What a kernel computes, in torch's operations, which run where Triton is missing too. The
+    # model answer as a kernel is kernels/fused_rotation.py.
+    return rotate_pairs(q, cos, sin, "half"), rotate_pairs(k, cos, sin, "half")
