@@ -178,9 +178,7 @@ def grade_answers(
     return results
 
 
-def _on_top(
-    exercise: Exercise, result: ExerciseResult, errors: Sequence[Exception | None]
-) -> None:
+def _on_top(exercise: Exercise, result: ExerciseResult, errors: Sequence[Exception | None]) -> None:
     """A bonus is earned beside the points; an exercise for one that nobody tried is passed over."""
     if result.points is not None:
         result.points, result.bonus = 0.0, result.points

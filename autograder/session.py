@@ -33,8 +33,8 @@ class Session:
 
     `status` is one of graded, timeout, out of memory, crashed; `failed_cells` maps the number of a
     cell to what it raised, `grave_cells` are those that decided the status; `defined` lists which
-    of `names` exist after all cells ran. `preload` is for many sessions one after the other, `cuda` for one that
-    is asked on a GPU, without walls.
+    of `names` exist after all cells ran. `preload` is for many sessions one after the other, `cuda`
+    for one that is asked on a GPU, without walls.
     """
 
     def __init__(

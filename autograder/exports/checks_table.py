@@ -15,7 +15,8 @@ from . import Request
 
 COLUMNS = (
     "student chapter status exercise exercise_status exercise_points exercise_max_points "
-    "exercise_bonus misconception check hidden passed weight points max_points message sentence seed"
+    "exercise_bonus misconception check hidden passed weight points max_points message sentence "
+    "seed"
 ).split()
 
 
