@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .results import CheckResult, ExerciseResult, SubmissionResult
 
 if TYPE_CHECKING:
-    from .second_look import SecondLook
+    from .second_look import OnlyLook, SecondLook
 
 PUBLIC_NOTE = (
     "These are the public checks, not the whole grade: hidden ones try other inputs, "
@@ -40,7 +40,7 @@ def seen(sign: str) -> bool:
     return sign in JOINERS or unicodedata.category(sign) not in ("Cc", "Cf", "Cs", "Co")
 
 
-def text(result: ExerciseResult, *, public: bool, look: SecondLook | None = None) -> str:
+def text(result: ExerciseResult, *, public: bool, look: SecondLook | OnlyLook | None = None) -> str:
     """The report of one exercise for a terminal; `look` is what it did on a GPU."""
     lines = [f"{result.id}: {headline(result, public=public)}", *_lines(result.checks, "  ")]
     if result.misconception:
@@ -58,7 +58,9 @@ def _lines(checks: list[CheckResult], indent: str) -> Iterator[str]:
             yield f"{indent}    {line}"
 
 
-def html_block(result: ExerciseResult, *, public: bool, look: SecondLook | None = None) -> str:
+def html_block(
+    result: ExerciseResult, *, public: bool, look: SecondLook | OnlyLook | None = None
+) -> str:
     """The same as HTML without style sheets or scripts, legible on light and dark."""
     advice = there = ""
     if result.misconception:
