@@ -31,7 +31,7 @@ MODULES = (
 PINNED = "numpy torch matplotlib pytest psutil jupyterlab ipython ipykernel triton".split()
 FOLDER = "positional-encoding"  # what the zip unpacks to
 TELLING = 24  # characters; a shorter line gives nothing away
-PLAIN = ("import ", "from ", "def ", "class ", "#", '"""', "raise ", "__all__")
+PLAIN = ("import ", "from ", "def ", ") -> ", "class ", "#", '"""', "raise ", "__all__")
 DATE = (2017, 6, 12, 0, 0, 0)  # one date for every file: the same course makes the same bundle
 
 README = """# Positional Encoding from Scratch: exercises

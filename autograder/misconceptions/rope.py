@@ -2238,10 +2238,6 @@ def fused_in_place(q: Any, k: Any, cos: Any, sin: Any) -> Any:
     return q.copy_(q_rotated), k.copy_(k_rotated)
 
 
-def fused_tables_cast(q: Any, k: Any, cos: Any, sin: Any) -> Any:
-    return tuple(plain(x, cos.to(x.dtype), sin.to(x.dtype)) for x in (q, k))
-
-
 def fused_in_half_precision(q: Any, k: Any, cos: Any, sin: Any) -> Any:
     def rotate(x: Any) -> Any:
         import torch
@@ -2250,10 +2246,6 @@ def fused_in_half_precision(q: Any, k: Any, cos: Any, sin: Any) -> Any:
         return torch.cat([a * c - b * s, a * s + b * c], dim=-1)
 
     return rotate(q), rotate(k)
-
-
-def fused_float32_out(q: Any, k: Any, cos: Any, sin: Any) -> Any:
-    return plain(q.float(), cos, sin), plain(k.float(), cos, sin)
 
 
 FUSED_ROTATION = (
@@ -2345,27 +2337,11 @@ FUSED_ROTATION = (
         "rope-kernel",
     ),
     Misconception(
-        "fused-rotation-tables-cast",
-        fused_tables_cast,
-        "fused_rotation_bfloat16",
-        "cos and sin were rounded to the dtype of q before they were used. They are float32; widen "
-        "q and k instead, and round the results.",
-        "rope-precision",
-    ),
-    Misconception(
         "fused-rotation-in-half-precision",
         fused_in_half_precision,
         "fused_rotation_bfloat16",
-        "Products were rounded to half precision before they were added, where they nearly cancel. "
+        "Half precision came in before the end: in cos and sin, or in products that nearly cancel. "
         "Widen what you load to float32, and round once, when you store.",
-        "rope-precision",
-    ),
-    Misconception(
-        "fused-rotation-float32-out",
-        fused_float32_out,
-        "fused_rotation_bfloat16",
-        "The values are right, but the results stayed float32. They have the dtype of q and k: "
-        "make the new tensors like these.",
         "rope-precision",
     ),
 )
