@@ -1261,8 +1261,9 @@ def both_rotated(
 def rounded_once(student: Answers, reference: Answers, rng: Any, dtype: str) -> None:
     """Pairs whose first coordinate nearly cancels: an earlier rounding is larger than the result.
 
-    b is chosen so that a·cos − b·sin would be 0 but for the rounding of b itself. As b is below 4,
-    that is half a unit in its last place at most, and rounding it costs a unit of *its* last place.
+    b is chosen so that a·cos − b·sin would be 0, but for the rounding of a and b themselves. Below 2
+    and 4, they leave less than one unit in the last place of b; rounding that, or cutting it off as
+    Triton's interpreter does, costs a unit of its own last place, a fourth of the square.
     """
     angles = rng.uniform(0.6, 0.9, (5, 4))
     cos, sin = tensor(np.cos(angles), "float32"), tensor(np.sin(angles), "float32")
@@ -1271,8 +1272,7 @@ def rounded_once(student: Answers, reference: Answers, rng: Any, dtype: str) -> 
     k = q[:, :1]
     expected = pair(reference.fused_rotation(q, k, cos, sin))
     result = pair(student.fused_rotation(q, k, cos, sin))
-    small, unit = LAST_PLACE[dtype] / 2, LAST_PLACE[dtype] / 2  # the latter relative to it
-    allowed = small * unit + 16 * LAST_PLACE["float32"]
+    allowed = LAST_PLACE[dtype] ** 2 / 4 + 16 * LAST_PLACE["float32"]
     for name, mine, right in zip(("queries", "keys"), result, expected, strict=True):
         what = f"the rotated {name}"
         close(mine, right, LAST_PLACE[dtype], what=what)
