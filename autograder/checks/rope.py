@@ -1261,9 +1261,9 @@ def both_rotated(
 def rounded_once(student: Answers, reference: Answers, rng: Any, dtype: str) -> None:
     """Pairs whose first coordinate nearly cancels: an earlier rounding is larger than the result.
 
-    b is chosen so that a·cos − b·sin would be 0, but for the rounding of a and b themselves. Below 2
-    and 4, they leave less than one unit in the last place of b; rounding that, or cutting it off as
-    Triton's interpreter does, costs a unit of its own last place, a fourth of the square.
+    b is chosen so that a·cos − b·sin would be 0, but for the rounding of a and b themselves. Below
+    2 and 4, they leave less than a unit in the last place of b; rounding that, or cutting it off as
+    Triton's interpreter does, costs a unit of its own last place: a fourth of the square.
     """
     angles = rng.uniform(0.6, 0.9, (5, 4))
     cos, sin = tensor(np.cos(angles), "float32"), tensor(np.sin(angles), "float32")
