@@ -18,13 +18,16 @@ from sqlalchemy import insert, select, update
 from . import autograded, course
 from .results import SubmissionResult
 
-Points = Mapping[str, float | None]
+Points = Mapping[str, float | None]  # a bonus by the name of its cell with BONUS before it
+BONUS = "bonus of "
 Penalty = Callable[[str, float, float], float | None]
 
 
 def points(result: SubmissionResult) -> Points:
     """All that the grade book takes of a result: points by the name of the grade cell."""
-    return {e.id.split(".", 1)[1]: e.points for e in result.exercises}
+    named = {e.id.split(".", 1)[1]: e for e in result.exercises}
+    on_top = {BONUS + name: e.bonus for name, e in named.items() if e.max_bonus}
+    return {name: e.points for name, e in named.items()} | on_top
 
 
 def prepare(book: Any, chapter: str) -> None:
@@ -176,19 +179,23 @@ def _grades(
         for name, cell in cells:
             row = stored.get((place, cell))
             auto = earned.get(name, row.auto_score if row else None)
+            extra = earned.get(BONUS + name)
             if row is None:
-                ids = {"notebook_id": place, "cell_id": cell}
+                ids = {"notebook_id": place, "cell_id": cell, "extra_credit": extra}
                 new.append({**ids, "auto_score": auto, "needs_manual_grade": auto is None})
-                total += auto or 0.0
+                total += (auto or 0.0) + (extra or 0.0)
                 continue
+            if extra is None or row.manual_score is not None:  # a person's, or one that saw it
+                extra = row.extra_credit
             # A score that a person looked at stays looked at, until the automatic one changes.
             seen = row.manual_score is not None and auto == row.auto_score
             look = auto is None or row.manual_score is not None
             look = row.needs_manual_grade if seen else look
-            if (auto, look) != (row.auto_score, row.needs_manual_grade):
-                changed.append({"id": row.id, "auto_score": auto, "needs_manual_grade": look})
+            now = {"auto_score": auto, "extra_credit": extra, "needs_manual_grade": look}
+            if now != {column: getattr(row, column) for column in now}:
+                changed.append({"id": row.id, **now})
             given = auto if row.manual_score is None else row.manual_score
-            total += 0.0 if given is None else given + (row.extra_credit or 0.0)
+            total += 0.0 if given is None else given + (extra or 0.0)
         scores[student] = total
     _insert(session, table, new)
     _update(session, table, changed)

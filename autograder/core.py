@@ -11,7 +11,7 @@ from . import course, identity
 from .notebooks import Malformed, cells_of
 from .replies import StudentError
 from .results import GRADER_ERROR, ExerciseResult, SubmissionResult
-from .running import DRAWS, grade_answers
+from .running import DRAWS, grade_answers, not_here
 from .sandbox import Limits, SandboxMissing
 from .session import Session
 from .standard import Live
@@ -49,7 +49,9 @@ def without_running(result: SubmissionResult, status: str, note: str) -> Submiss
     lost = GRADER_ERROR if status == GRADER_ERROR else "missing"
     exercises = course.manifest(result.chapter)
     result.status, result.note = status, note
-    result.exercises = [ExerciseResult(e.id, points, e.points, lost) for e in exercises]
+    result.exercises = [
+        ExerciseResult(e.id, points, e.points, lost, max_bonus=e.bonus) for e in exercises
+    ]
     return result
 
 
@@ -79,7 +81,7 @@ def grade_cells(
                 defined=session.defined,
             )
             result.status = session.status
-            result.note = "\n".join(session.notes())
+            result.note = "\n".join([*session.notes(), *not_here(result.exercises)])
         if any(e.points is None for e in result.exercises):
             result.status = GRADER_ERROR
             broken = [c.name for e in result.exercises for c in e.checks if c.fault]

@@ -40,6 +40,7 @@ def findings() -> Iterator[Finding]:
     yield from _packages()
     yield _kernel()
     yield _device()
+    yield from _kernels()
     if course.has_solutions():
         yield _nbgrader()
     yield _sandbox()
@@ -116,6 +117,16 @@ def _device() -> Finding:
         cure = "update the GPU's driver, or install a build of PyTorch for it; the CPU does as well"
         return Finding("device", f"CPU ({place.why_not})", NOTE, cure)
     return Finding("device", f"CPU ({place.why_not}); no exercise needs more")
+
+
+def _kernels() -> Iterator[Finding]:
+    """The packages of exercises for a bonus, which not every system has."""
+    for package in dict.fromkeys(e.kernel for e in course.exercises().values() if e.kernel):
+        try:
+            yield Finding(package, importlib.metadata.version(package))
+        except importlib.metadata.PackageNotFoundError:
+            cure = "an exercise for a bonus is passed over without it, and costs nothing"
+            yield Finding(package, "not installed", NOTE, cure)
 
 
 def _nbgrader() -> Finding:

@@ -20,6 +20,10 @@ class Exercise:
     `chapter` is filled in by the file of checks that declares it; `room` is the room of
     `solutions/` whose reference it is held against (`with_numpy` or `with_torch`). `needs` names
     other answers of the same chapter that its checks use beside it.
+
+    An exercise for a bonus has no points: whatever it earns comes on top, and nobody has to try it.
+    `kernel` is the package that kernels are written in (`triton`), where answers may be one. Not
+    every system has it, and its kernels run on a GPU where there is one.
     """
 
     chapter: str
@@ -27,6 +31,8 @@ class Exercise:
     points: int
     room: str = "with_numpy"
     needs: tuple[str, ...] = ()
+    bonus: int = 0
+    kernel: str = ""
 
     @property
     def id(self) -> str:

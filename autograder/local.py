@@ -12,7 +12,7 @@ from .gpu import Place
 from .results import ExerciseResult
 from .runner import NamespaceRunner, usual_torch
 from .running import PUBLIC_SEED, grade_answers
-from .second_look import ROOM, SecondLook, look_again
+from .second_look import ROOM, OnDevice, OnlyLook, SecondLook, look_again
 from .standard import standard
 
 # A GPU that has stopped stays so for the process that stopped it.
@@ -39,20 +39,25 @@ def check(answer: Any, exercise: str | None = None) -> None:
         found = course.find_exercise(str(name))
     except course.CourseError as error:
         raise ValueError(str(error)) from None
+    place = gpu.find() if found.kernel else None
+    if place and not place.why_not:
+        show(examine(answer, found, place), OnlyLook(place))
+        return
     result, look = examine(answer, found), None
     try:
-        if found.room == ROOM:
+        if found.room == ROOM and not result.untried:
             look = examine_there(answer, found, result)
     finally:  # whoever loses patience with a GPU has the CPU's result all the same
         show(result, look)
 
 
-def examine(answer: Any, exercise: Exercise) -> ExerciseResult:
-    """The public checks of one exercise over an object of this process, on the CPU."""
+def examine(answer: Any, exercise: Exercise, place: Place | None = None) -> ExerciseResult:
+    """The public checks of one exercise over an object of this process, on the CPU or elsewhere."""
+    runner = _runner(answer, exercise)
     with usual_torch():
         (result,) = grade_answers(
             [exercise],
-            _runner(answer, exercise),
+            OnDevice(runner, place.device) if place else runner,
             standard(exercise.chapter),
             seed=PUBLIC_SEED,
             hidden=False,
@@ -87,7 +92,7 @@ def _beside(answer: Any, exercise: Exercise) -> dict[str, Any]:
     return {name: names[name] for name in exercise.needs if name in names}
 
 
-def show(result: ExerciseResult, look: SecondLook | None = None) -> None:
+def show(result: ExerciseResult, look: SecondLook | OnlyLook | None = None) -> None:
     """HTML where a notebook can display it, plain text everywhere else; both say the same."""
     plain = report.text(result, public=True, look=look) + "\n" + report.PUBLIC_NOTE
     shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()

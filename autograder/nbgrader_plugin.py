@@ -14,6 +14,7 @@ from typing import Any
 
 from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
+from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Dict, Integer
 
@@ -22,7 +23,7 @@ from .notebooks import Malformed, read_bytes
 from .results import GRADER_ERROR
 from .sandbox import Limits
 
-HANDED_IN = "handed_in"
+HANDED_IN, BONUS = "handed_in", "bonus"  # what one step tells another
 
 
 class AnyNotebook(NotebookExporter):
@@ -96,6 +97,25 @@ class GradeInSandbox(NbGraderPreprocessor):
         if result.status == GRADER_ERROR:
             raise RuntimeError(f"the grader failed on {result.student}: {result.note}")
         autograded.annotate(nb, result)
+        about[BONUS] = {e.id.split(".", 1)[1]: e.bonus for e in result.exercises if e.max_bonus}
+        return nb, resources
+
+
+class SaveBonus(NbGraderPreprocessor):
+    """Follows nbgrader's `SaveAutoGrades`, and enters what was earned on top as extra credit.
+
+    Its cell has 0 points, so that the maximum stays. A person's score in the cell keeps ours out.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, Any]:
+        about = resources["nbgrader"]
+        with Gradebook(about["db_url"]) as book:
+            for name, earned in about.get(BONUS, {}).items():
+                place = name, about["notebook"], about["assignment"], about["student"]
+                grade = book.find_grade(*place)
+                if grade.manual_score is None:
+                    grade.extra_credit = earned
+            book.db.commit()
         return nb, resources
 
 

@@ -77,9 +77,9 @@ def _gradescope(result: SubmissionResult) -> dict[str, Any]:
     tests = [
         {
             "name": e.id,
-            "score": e.points or 0.0,
+            "score": e.earned or 0.0,
             "max_score": e.max_points,
-            "status": "passed" if e.status == "passed" else "failed",
+            **({} if e.untried else {"status": "passed" if e.status == "passed" else "failed"}),
             "output": report.text(e, public=False),
             "visibility": "visible",
         }

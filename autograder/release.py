@@ -28,10 +28,10 @@ MODULES = (
     "standard usage warm wire wording worker "
     "commands/__init__ commands/check commands/doctor"
 ).split()
-PINNED = "numpy torch matplotlib pytest psutil jupyterlab ipython ipykernel".split()
+PINNED = "numpy torch matplotlib pytest psutil jupyterlab ipython ipykernel triton".split()
 FOLDER = "positional-encoding"  # what the zip unpacks to
 TELLING = 24  # characters; a shorter line gives nothing away
-PLAIN = ("import ", "from ", "def ", "class ", "#", '"""', "raise ", "__all__")
+PLAIN = ("import ", "from ", "def ", ") -> ", "class ", "#", '"""', "raise ", "__all__")
 DATE = (2017, 6, 12, 0, 0, 0)  # one date for every file: the same course makes the same bundle
 
 README = """# Positional Encoding from Scratch: exercises
@@ -145,7 +145,9 @@ def _word(name: str, text: str) -> bool:
 
 def solution_lines(chapter: str) -> set[str]:
     """Lines of the chapter's references that say something and stand in no stub."""
-    files = [course.ROOT / "solutions" / room / f"{chapter}.py" for room in course.ROOMS]
+    rooms = [course.ROOT / "solutions" / room for room in course.ROOMS]
+    files = [room / f"{chapter}.py" for room in rooms]
+    files += [room / "kernels" / f"{e.name}.py" for room in rooms for e in course.manifest(chapter)]
     lines = {line.strip() for f in files if f.exists() for line in _code(f.read_text("utf-8"))}
     given = {
         line.strip() for cell in student_notebook(chapter).cells for line in cell.source.split("\n")
@@ -189,10 +191,15 @@ def _requirements() -> str:
     """The pins of the course that a student needs."""
     kept = []
     for line in (course.ROOT / "requirements.txt").read_text("utf-8").splitlines():
-        name = line.split("==")[0].strip().lower()
+        name = _package(line)
         if name in PINNED:
             kept.append(line.split("#")[0].strip())
-    missing = set(PINNED) - {line.split("==")[0].lower() for line in kept}
+    missing = set(PINNED) - set(map(_package, kept))
     if missing:
         raise course.CourseError(f"requirements.txt pins no {', '.join(sorted(missing))}")
     return "\n".join(kept) + "\n"
+
+
+def _package(line: str) -> str:
+    """The name at the beginning of a requirement."""
+    return re.split(r"[^\w.-]", line, maxsplit=1)[0].lower()

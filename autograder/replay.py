@@ -81,7 +81,7 @@ def _of_exercise(
     if before is None or after is None:
         yield f"{name}: {'not in the record' if before is None else 'only in the record'}"
         return
-    for field in ("points", "max_points", "status", "misconception"):
+    for field in ("points", "max_points", "bonus", "status", "misconception"):
         yield from _differs(f"{name} {field}", getattr(before, field), getattr(after, field))
     old, new = ({c.name: vars(c) for c in e.checks} for e in (before, after))
     for check in {**old, **new}:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .results import CheckResult, ExerciseResult, SubmissionResult
 
 if TYPE_CHECKING:
-    from .second_look import SecondLook
+    from .second_look import OnlyLook, SecondLook
 
 PUBLIC_NOTE = (
     "These are the public checks, not the whole grade: hidden ones try other inputs, "
@@ -40,7 +40,7 @@ def seen(sign: str) -> bool:
     return sign in JOINERS or unicodedata.category(sign) not in ("Cc", "Cf", "Cs", "Co")
 
 
-def text(result: ExerciseResult, *, public: bool, look: SecondLook | None = None) -> str:
+def text(result: ExerciseResult, *, public: bool, look: SecondLook | OnlyLook | None = None) -> str:
     """The report of one exercise for a terminal; `look` is what it did on a GPU."""
     lines = [f"{result.id}: {headline(result, public=public)}", *_lines(result.checks, "  ")]
     if result.misconception:
@@ -58,7 +58,9 @@ def _lines(checks: list[CheckResult], indent: str) -> Iterator[str]:
             yield f"{indent}    {line}"
 
 
-def html_block(result: ExerciseResult, *, public: bool, look: SecondLook | None = None) -> str:
+def html_block(
+    result: ExerciseResult, *, public: bool, look: SecondLook | OnlyLook | None = None
+) -> str:
     """The same as HTML without style sheets or scripts, legible on light and dark."""
     advice = there = ""
     if result.misconception:
@@ -98,6 +100,11 @@ def headline(result: ExerciseResult, *, public: bool) -> str:
     if result.points is None:
         return "the grader failed here; this costs no points"
     points = f"{result.points:g} of {result.max_points:g} points"
+    if result.max_bonus:
+        points = f"{result.bonus:g} of {result.max_bonus:g} bonus points"
+        if not result.checks:
+            why = result.untried or "nothing to check"
+            return f"optional, for {result.max_bonus:g} bonus points ({why}, which costs nothing)"
     if public:
         return counted
     return f"{points}, {counted}" if result.checks else f"{points}, nothing to check"
@@ -109,6 +116,7 @@ def page(result: SubmissionResult) -> str:
     note = f"<pre>{escaped(result.note)}</pre>" if result.note else ""
     blocks = "\n".join(html_block(e, public=False) for e in result.exercises)
     title = f"{result.chapter}: {total} of {result.max_score:g} points"
+    title += f", and a bonus of {result.bonus:g}" if result.bonus else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'

@@ -33,7 +33,8 @@ class ExerciseResult:
     """The outcome of one exercise.
 
     `status` is passed, partly, failed, missing (the name is not defined) or grader error;
-    `misconception` holds id, message and section of the recognised mistake.
+    `misconception` holds id, message and section of the recognised mistake. A bonus counts beside
+    the points; `untried` says why an exercise for a bonus was not looked at.
     """
 
     id: str
@@ -42,12 +43,22 @@ class ExerciseResult:
     status: str
     checks: list[CheckResult] = field(default_factory=list)
     misconception: dict[str, str] | None = None
+    bonus: float = 0.0
+    max_bonus: float = 0.0
+    untried: str = ""
+
+    @property
+    def earned(self) -> float | None:
+        """Points and bonus together; only one of them is ever more than 0."""
+        return None if self.points is None else self.points + self.bonus
 
     def as_json(self) -> dict[str, Any]:
+        bonus = {"bonus": self.bonus, "max_bonus": self.max_bonus} if self.max_bonus else {}
         return {
             "id": self.id,
             "points": self.points,
             "max_points": self.max_points,
+            **bonus,
             "status": self.status,
             "checks": [
                 {"name": c.name, "passed": c.passed, "message": c.message, "hidden": c.hidden}
@@ -84,6 +95,11 @@ class SubmissionResult:
     @property
     def max_score(self) -> float:
         return sum(e.max_points for e in self.exercises)
+
+    @property
+    def bonus(self) -> float:
+        """What exercises for a bonus earned beside the score."""
+        return round(sum(e.bonus for e in self.exercises), 2)
 
 
 def score(checks: list[CheckResult], max_points: float) -> tuple[float | None, str]:

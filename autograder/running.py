@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib.util
 import itertools
 import os
 import traceback
@@ -23,7 +24,7 @@ from .answers import Answers
 from .assertions import NOT_WRITTEN, CheckFailed
 from .exercise import Exercise
 from .recognise import Tried, recognise
-from .replies import Outcome, Runner, StudentError
+from .replies import Outcome, Runner, StudentError, Undefined
 from .results import CheckResult, ExerciseResult, score
 
 PUBLIC_SEED = 20170612
@@ -36,6 +37,7 @@ QUIET = (
 ).split()
 
 
+UNDEFINED = ("NameError", "ModuleNotFoundError", "ImportError")  # what a missing package makes
 DRAWS = 4  # of inputs for a check that a wrong answer passes
 UNREADABLE = "this check could not work with what came back ({}): is it of the kind that is asked?"
 
@@ -138,6 +140,7 @@ def grade_answers(
     by_name = {exercise.name: exercise for exercise in exercises}
     found: dict[str, dict[str, CheckResult]] = {name: {} for name in by_name}
     tried: dict[str, list[Tried]] = {name: [] for name in by_name}
+    errors: dict[str, list[Exception | None]] = {name: [] for name in by_name}
     checks = [
         check
         for check in collected(exercises[0].chapter)
@@ -151,6 +154,7 @@ def grade_answers(
     for check in checks:
         asked, error, said = ask(check, 0)
         found[check.exercise][check.name] = said
+        errors[check.exercise].append(error)
         of_dtype = isinstance(error, CheckFailed) and error.of_dtype
         tried[check.exercise].append(Tried(check, asked.trace, error is not None, of_dtype))
     wrong = {n for n, of_it in found.items() if not all(said.passed for said in of_it.values())}
@@ -160,16 +164,40 @@ def grade_answers(
     results = []
     for name, exercise in by_name.items():
         told = list(found[name].values())
-        points, status = score(told, exercise.points)
+        points, status = score(told, exercise.points + exercise.bonus)
         if defined is not None and name not in defined and status == "failed":
             status = "missing"
         result = ExerciseResult(exercise.id, points, exercise.points, status, told)
+        if exercise.bonus:
+            _on_top(exercise, result, errors[name])
         result.misconception = recognise(exercise, tried[name], standard)
         if result.misconception:
             named = found[name][result.misconception["check"]]
             named.misconception = result.misconception["id"]
         results.append(result)
     return results
+
+
+def _on_top(exercise: Exercise, result: ExerciseResult, errors: Sequence[Exception | None]) -> None:
+    """A bonus is earned beside the points; an exercise for one that nobody tried is passed over."""
+    if result.points is not None:
+        result.points, result.bonus = 0.0, result.points
+    result.max_bonus = exercise.bonus
+    names = {error.types[0] for error in errors if isinstance(error, StudentError) and error.types}
+    if len(names) != 1 or not all(isinstance(error, StudentError) for error in errors):
+        return
+    absent = exercise.kernel and importlib.util.find_spec(exercise.kernel) is None
+    if absent and names <= {NOT_WRITTEN, *UNDEFINED}:
+        result.untried = f"NOT CHECKED, {exercise.kernel} is not installed here"
+    elif names == {NOT_WRITTEN} or all(isinstance(error, Undefined) for error in errors):
+        result.untried = "not written"
+    if result.untried:
+        result.status, result.checks = "missing", []
+
+
+def not_here(results: Sequence[ExerciseResult]) -> list[str]:
+    """A line for each exercise that was passed over for want of a package, and not by choice."""
+    return [f"{r.id}: {r.untried}" for r in results if r.untried.startswith("NOT")]
 
 
 def asked_once(

@@ -79,9 +79,9 @@ def _with(notebook: Any, sources: list[str]) -> Any:
 
 
 def two_mistakes(chapter: str) -> list[tuple[str, str]]:
-    """(id, code of a cell) for two misconceptions, of different exercises."""
+    """(id, code of a cell) for two misconceptions that cost points, of different exercises."""
     found = []
-    for exercise in reversed(course.manifest(chapter)):
+    for exercise in reversed([e for e in course.manifest(chapter) if e.points]):
         cells = ((w.id, _as_cell(exercise.name, w.wrong)) for w in course.misconceptions(exercise))
         found += [(name, cell) for name, cell in cells if cell][:1]
     if len(found) < 2:

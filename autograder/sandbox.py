@@ -33,6 +33,7 @@ START = (
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/fonts", "/etc/alternatives")
 PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
 COURSE = HERE.parent
+ON_CUDA = {"TRITON_INTERPRET": "0"}
 
 
 class SandboxMissing(Exception):
@@ -90,8 +91,11 @@ class Process:
         return str(self._errors.read().decode(errors="replace"))
 
 
-def start_without_walls(limits: Limits) -> Process:
-    """A worker as a process of this user's, in a directory that goes with it."""
+def start_without_walls(limits: Limits, *, cuda: bool = False) -> Process:
+    """A worker as a process of this user's, in a directory that goes with it.
+
+    With `cuda` Triton's kernels are compiled for the GPU, and not interpreted.
+    """
     scratch = tempfile.TemporaryDirectory(prefix="answer-", ignore_cleanup_errors=True)
     package = Path(scratch.name, ".worker", "course_worker")
     package.mkdir(parents=True)
@@ -105,7 +109,7 @@ def start_without_walls(limits: Limits) -> Process:
         stdout=subprocess.PIPE,
         stderr=errors,
         cwd=scratch.name,
-        env={**os.environ, **_variables(scratch.name)},
+        env={**os.environ, **_variables(scratch.name), **(ON_CUDA if cuda else {})},
         start_new_session=True,
     )
     return Process(process, errors, scratch)
@@ -211,6 +215,7 @@ def _variables(home: str) -> dict[str, str]:
             "PATH": "/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "TORCHDYNAMO_DISABLE": "1",  # a compiled answer is graded as it was written
+            "TRITON_INTERPRET": "1",  # and so is a kernel: it needs neither GPU nor compiler
         }
     )
 

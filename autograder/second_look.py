@@ -66,6 +66,23 @@ class SecondLook:
         }
 
 
+@dataclass
+class OnlyLook:
+    """An exercise whose answer may be a kernel was asked on the GPU in the first place.
+
+    There a kernel is compiled for it, and takes no tensor of the CPU's.
+    """
+
+    place: Place
+    failed: list[CheckResult] = field(default_factory=list)  # they stand in the report itself
+
+    def headline(self) -> str:
+        return (
+            f"Asked on CUDA ({self.place.name}), where kernels run. Grading asks on the CPU, "
+            "through Triton's interpreter."
+        )
+
+
 class OnDevice:
     """An answer that is asked on a device: a `Runner` around the one that is asked on the CPU.
 

@@ -33,7 +33,8 @@ class Session:
 
     `status` is one of graded, timeout, out of memory, crashed; `failed_cells` maps the number of a
     cell to what it raised, `grave_cells` are those that decided the status; `defined` lists which
-    of `names` exist after all cells ran. `preload` is for many sessions one after the other.
+    of `names` exist after all cells ran. `preload` is for many sessions one after the other, `cuda`
+    for one that is asked on a GPU, without walls.
     """
 
     def __init__(
@@ -44,9 +45,10 @@ class Session:
         *,
         walls: bool = True,
         preload: bool = False,
+        cuda: bool = False,
     ) -> None:
         self.cells, self.names, self.limits, self.walls = cells, names, limits, walls
-        self._preload = preload
+        self._preload, self._cuda = preload, cuda
         self.status = GRADED
         self.failed_cells: dict[int, str] = {}
         self.grave_cells: set[int] = set()
@@ -189,7 +191,7 @@ class Session:
         if self.walls:
             process: Process | warm.Worker = warm.start(self.limits, preload=self._preload)
         else:
-            process = sandbox.start_without_walls(self.limits)
+            process = sandbox.start_without_walls(self.limits, cuda=self._cuda)
         self._process = process
         self._began = time.monotonic()  # how long a sandbox took to start is not the student's
         self._looked, self._measured, self._seconds = self._began, 0.0, 0.0

@@ -22,13 +22,14 @@ SHARE = 20  # times as long as the last one took, at least
 
 
 class Row(NamedTuple):
-    """One submission: status, score, and the points of each exercise in the manifest's order."""
+    """One submission: status, score, and what each exercise earned in the manifest's order."""
 
     student: str
     chapter: str
     status: str
     score: float | None
     max_score: float
+    bonus: float
     points: tuple[float | None, ...]
     named: tuple[str, ...]
     note: str
@@ -36,13 +37,14 @@ class Row(NamedTuple):
 
 def row(result: SubmissionResult) -> Row:
     """A result in short."""
-    points = {e.id: e.points for e in result.exercises}
+    points = {e.id: e.earned for e in result.exercises}
     return Row(
         result.student,
         result.chapter,
         result.status,
         result.score,
         result.max_score,
+        result.bonus,
         tuple(points.values()),
         tuple(e.misconception["id"] for e in result.exercises if e.misconception),
         report.clean(result.note),
@@ -81,7 +83,7 @@ def as_csv(rows: Sequence[Row]) -> str:
     names = [name for ids in columns.values() for name in ids]
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(["student", "chapter", "status", "score", "max_score", *names, "note"])
+    lines.writerow(["student", "chapter", "status", "score", "max_score", "bonus", *names, "note"])
     for r in rows:
         points = dict(zip(columns[r.chapter], r.points, strict=True))
         lines.writerow(
@@ -91,6 +93,7 @@ def as_csv(rows: Sequence[Row]) -> str:
                 r.status,
                 _points(r.score),
                 _points(r.max_score),
+                _points(r.bonus),
                 *(_points(points.get(name)) for name in names),
                 outputs._cell(r.note.replace("\n", " | ")),
             ]
@@ -106,7 +109,8 @@ def as_text(rows: Sequence[Row]) -> str:
     """
     lines = [("student", "chapter", "status", "score", "note")]
     for r in _without_repeats(rows):
-        score = "?" if r.score is None else f"{r.score:g} / {r.max_score:g}"
+        bonus = f" + {r.bonus:g}" if r.bonus else ""
+        score = "?" if r.score is None else f"{r.score:g}{bonus} / {r.max_score:g}"
         note = report.clean(r.note or ", ".join(r.named), 200).split("\n")[0]
         lines.append((report.clean(r.student, 40), r.chapter, r.status, score, note))
     widths = [max(len(line[i]) for line in lines) for i in range(4)]

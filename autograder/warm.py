@@ -24,7 +24,7 @@ from . import sandbox, seccomp, usage
 from .sandbox import Limits, SandboxFault
 
 UIDS = range(20_000, 60_000)  # as root, each worker runs as a user of its own, that nobody is
-PRELOADED = "numpy torch matplotlib.pyplot matplotlib_inline.backend_inline timeit".split()
+PRELOADED = "numpy torch triton matplotlib.pyplot matplotlib_inline.backend_inline timeit".split()
 PATIENCE = 120.0  # seconds for a sandbox that must import all this on a busy machine
 _kept = threading.local()
 

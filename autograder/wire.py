@@ -132,13 +132,24 @@ def _encode(value: Any, blobs: list[bytes], depth: int) -> Any:
 
 
 def _encode_tensor(torch: Any, value: Any, blobs: list[bytes]) -> Any:
+    """Its numbers in the order in which they lie in memory: an answer may look at strides."""
     name = str(value.dtype).removeprefix("torch.")
-    plain = value.detach().cpu().contiguous()
+    order = _order_in_memory(torch, value)
+    plain = value.detach().cpu().permute(order).contiguous()
     if name in TORCH_VIEWS:
         plain = plain.view(getattr(torch, TORCH_VIEWS[name]))
     elif name not in DTYPES:
         return {"other": f"tensor of dtype {name}"}
-    return {"tensor": [name, list(value.shape), _blob(plain.numpy(), blobs)]}
+    return {"tensor": [name, list(plain.shape), _blob(plain.numpy(), blobs), order]}
+
+
+def _order_in_memory(torch: Any, value: Any) -> list[int]:
+    """Its axes from the longest stride to the shortest, where memory has no gaps between them."""
+    axes = list(range(value.ndim))
+    if value.layout != torch.strided:
+        return axes
+    order = sorted(axes, key=lambda axis: -value.stride(axis))
+    return order if value.permute(order).is_contiguous() else axes
 
 
 def _blob(array: np.ndarray, blobs: list[bytes]) -> list[int]:
@@ -197,6 +208,10 @@ def _decode_tensor(body: list[Any], blobs: _Blobs) -> Any:
     """On the CPU, wherever it was: no message makes its reader touch a GPU."""
     import torch
 
-    name, shape, place = body
+    name, shape, place, order = body
+    axes = [int(axis) for axis in order]
+    if sorted(axes) != list(range(len(shape))):
+        raise ProtocolError("an order of axes that is none")
     bits = torch.from_numpy(_array(TORCH_VIEWS.get(name, name), shape, place, blobs))
-    return bits.view(torch.bfloat16) if name == "bfloat16" else bits
+    plain = bits.view(torch.bfloat16) if name == "bfloat16" else bits
+    return plain.permute([axes.index(axis) for axis in range(len(axes))])

@@ -54,6 +54,24 @@ def test_bfloat16_tensors_arrive_bit_for_bit() -> None:
     assert arrived.dtype == torch.bfloat16 and torch.equal(arrived, value)
 
 
+def test_a_tensor_arrives_in_the_order_in_which_it_lay_in_memory() -> None:
+    torch = pytest.importorskip("torch")
+    value = torch.arange(24.0).reshape(2, 3, 4)
+    for order in ((0, 1, 2), (2, 0, 1), (1, 0, 2), (2, 1, 0)):
+        arrived = unpack(pack(value.permute(order)))
+        assert torch.equal(arrived, value.permute(order))
+        assert arrived.stride() == value.permute(order).stride()
+    for gaps in (value[:, ::2], value[:1].expand(5, 3, 4)):  # these arrive without
+        arrived = unpack(pack(gaps))
+        assert torch.equal(arrived, gaps) and arrived.is_contiguous()
+
+
+@pytest.mark.parametrize("order", [[0, 0], [1], [0, 2], [0, -1], [0, 1, 2], "0x", None])
+def test_an_order_of_axes_that_is_none_is_refused(order: object) -> None:
+    with pytest.raises(ProtocolError):
+        unpack(frame({"tensor": ["float64", [1, 2], [0, 16], order]}, bytes(16)))
+
+
 def test_what_is_not_plain_data_arrives_as_a_handle_with_its_type() -> None:
     for value in (object(), np.array([object()]), 10**30):
         assert isinstance(unpack(pack(value)), Handle)

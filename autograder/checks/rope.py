@@ -43,6 +43,7 @@ EXERCISES = (
     Exercise("rope", "score_bound", 2),
     Exercise("rope", "fixed_table_cache", 2),
     Exercise("rope", "RotaryEmbedding", 4, "with_torch"),
+    Exercise("rope", "fused_rotation", 0, "with_torch", bonus=3, kernel="triton"),
 )
 
 # One query and one key, and what seven public libraries make of them at positions 5 and 3.
@@ -1221,3 +1222,153 @@ def check_rotary_embedding_other_widths(student: Answers, reference: Answers, rn
             inputs = (q, k, tensor(positions))
             expected = module(reference, dim, 500_000, layout)(*inputs)
             rotated(module(student, dim, 500_000, layout)(*inputs), expected, positions.max())
+
+
+# ----------------------------------------------------------------------------- fused_rotation
+
+# One unit in the last place of numbers up to 4: what a rounding may cost that goes the other way.
+LAST_PLACE = {"float32": 2.0**-22, "bfloat16": 2.0**-6, "float16": 2.0**-9}
+
+
+def numbers(rng: Any, *shape: int, dtype: str = "float32") -> torch.Tensor:
+    """Queries or keys so small that no rotation of a pair reaches 4."""
+    return tensor(rng.uniform(-2, 2, shape), dtype)
+
+
+def turns(rng: Any, tokens: int, head_dim: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of cos and sin whose angles are no ladder, and differ from token to token."""
+    angles = rng.uniform(-3, 3, (tokens, head_dim // 2))
+    return tensor(np.cos(angles), "float32"), tensor(np.sin(angles), "float32")
+
+
+def in_memory(x: torch.Tensor, *order: int) -> torch.Tensor:
+    """The same numbers, whose axes lie in memory in this order, the last without gaps."""
+    back = [order.index(axis) for axis in range(x.ndim)]
+    return x.permute(order).contiguous().permute(back)
+
+
+def both_rotated(
+    student: Answers, reference: Answers, *inputs: Any, dtype: str = "float32", units: float = 16
+) -> None:
+    """q and k come back rotated, off by so many units in the last place, and in their dtype."""
+    expected = pair(reference.fused_rotation(*inputs))
+    result = pair(student.fused_rotation(*inputs))
+    for name, mine, right in zip(("queries", "keys"), result, expected, strict=True):
+        close(mine, right, units * LAST_PLACE[dtype], what=f"the rotated {name}")
+        same_dtype(mine, dtype, what=f"the rotated {name}")
+
+
+def rounded_once(student: Answers, reference: Answers, rng: Any, dtype: str) -> None:
+    """Pairs whose first coordinate nearly cancels: an earlier rounding is larger than the result.
+
+    b is chosen so that a·cos − b·sin would be 0, but for the rounding of a and b themselves. Below
+    2 and 4, they leave less than a unit in the last place of b; rounding that, or cutting it off as
+    Triton's interpreter does, costs a unit of its own last place: a fourth of the square.
+    """
+    angles = rng.uniform(0.6, 0.9, (5, 4))
+    cos, sin = tensor(np.cos(angles), "float32"), tensor(np.sin(angles), "float32")
+    first = rng.choice([-1.0, 1.0], (2, 3, 5, 4)) * rng.uniform(1.0, 2.0, (2, 3, 5, 4))
+    q = tensor(np.concatenate([first, first / np.tan(angles)], axis=-1), dtype)
+    k = q[:, :1]
+    expected = pair(reference.fused_rotation(q, k, cos, sin))
+    result = pair(student.fused_rotation(q, k, cos, sin))
+    allowed = LAST_PLACE[dtype] ** 2 / 4 + 16 * LAST_PLACE["float32"]
+    for name, mine, right in zip(("queries", "keys"), result, expected, strict=True):
+        what = f"the rotated {name}"
+        close(mine, right, LAST_PLACE[dtype], what=what)
+        same_dtype(mine, dtype, what=what)
+        close(mine[..., :4], right[..., :4], allowed, what=f"the first half of {what}")
+
+
+@behaviour("fused_rotation", weight=2)
+def check_fused_rotation_published_numbers(student: Answers, reference: Answers, rng: Any) -> None:
+    """With cos and sin of positions 5 and 3, q and k become the published vectors."""
+    angles = np.array([[5.0, 0.05], [3.0, 0.03]])
+    cos, sin = tensor(np.cos(angles), "float32"), tensor(np.sin(angles), "float32")
+    x = tensor([[[[*Q[0]], [*K[0]]]]], "float32")
+    expected = tensor([[[*Q_AT_5["half"], *K_AT_3["half"]]]], "float32")
+    for mine in pair(student.fused_rotation(x, x, cos, sin)):
+        close(mine, expected, PUBLISHED)
+
+
+@behaviour("fused_rotation", weight=2)
+def check_fused_rotation_one_row_a_token(student: Answers, reference: Answers, rng: Any) -> None:
+    """A token's row of cos and sin turns it in every text and every head."""
+    q, k = numbers(rng, 2, 3, 5, 8), numbers(rng, 2, 3, 5, 8)
+    both_rotated(student, reference, q, k, *turns(rng, 5, 8))
+
+
+@behaviour("fused_rotation", weight=2)
+def check_fused_rotation_fewer_key_heads(student: Answers, reference: Answers, rng: Any) -> None:
+    """Keys may have fewer heads than queries, and so lie closer together in memory."""
+    q, k = numbers(rng, 2, 4, 3, 8), numbers(rng, 2, 2, 3, 8)
+    both_rotated(student, reference, q, k, *turns(rng, 3, 8))
+
+
+@behaviour("fused_rotation", weight=2)
+def check_fused_rotation_odd_sizes(student: Answers, reference: Answers, rng: Any) -> None:
+    """Sizes need not be powers of two: 3 pairs, 3 heads, 5 tokens."""
+    q, k = numbers(rng, 2, 3, 5, 6), numbers(rng, 2, 1, 5, 6)
+    both_rotated(student, reference, q, k, *turns(rng, 5, 6))
+
+
+@behaviour("fused_rotation", weight=2)
+def check_fused_rotation_strides(student: Answers, reference: Answers, rng: Any) -> None:
+    """Heads may lie side by side in memory, token after token, as a projection leaves them."""
+    q, k = numbers(rng, 2, 4, 3, 8), numbers(rng, 2, 4, 3, 8)
+    side_by_side = in_memory(q, 0, 2, 1, 3)
+    both_rotated(student, reference, side_by_side, k, *turns(rng, 3, 8))
+    both_rotated(student, reference, side_by_side, side_by_side[:, 1:2], *turns(rng, 3, 8))
+
+
+@behaviour("fused_rotation")
+def check_fused_rotation_leaves_inputs(student: Answers, reference: Answers, rng: Any) -> None:
+    """q, k, cos and sin are still what they were: the results are new tensors."""
+    inputs = (numbers(rng, 1, 2, 3, 8), numbers(rng, 1, 1, 3, 8), *turns(rng, 3, 8))
+    result, after = student.fused_rotation.with_inputs(*inputs)
+    for name, now, before in zip(("q", "k", "cos", "sin"), after, inputs, strict=True):
+        unchanged(now, before, what=name)
+    with good_input():
+        for mine, right in zip(pair(result), reference.fused_rotation(*inputs), strict=True):
+            close(mine, right, 16 * LAST_PLACE["float32"])
+
+
+@behaviour("fused_rotation", weight=2)
+def check_fused_rotation_bfloat16(student: Answers, reference: Answers, rng: Any) -> None:
+    """bfloat16 is computed in float32 and rounded once, at the end."""
+    rounded_once(student, reference, rng, "bfloat16")
+
+
+@behaviour("fused_rotation", hidden=True)
+def check_fused_rotation_float16(student: Answers, reference: Answers, rng: Any) -> None:
+    """float16 is computed in float32 and rounded once, and so is a mixture of sizes."""
+    rounded_once(student, reference, rng, "float16")
+    q, k = numbers(rng, 1, 5, 3, 10, dtype="float16"), numbers(rng, 1, 1, 3, 10, dtype="float16")
+    both_rotated(student, reference, q, k, *turns(rng, 3, 10), dtype="float16", units=1)
+
+
+@behaviour("fused_rotation", hidden=True, weight=2)
+def check_fused_rotation_any_strides(student: Answers, reference: Answers, rng: Any) -> None:
+    """The coordinates of a vector need not lie side by side, and q and k may lie differently."""
+    q, k = numbers(rng, 2, 3, 5, 6), numbers(rng, 2, 3, 5, 6)
+    tables = turns(rng, 5, 6)
+    for q_order, k_order in (((0, 1, 3, 2), (0, 2, 1, 3)), ((3, 2, 0, 1), (1, 0, 2, 3))):
+        inputs = in_memory(q, *q_order), in_memory(k, *k_order)[:, :1]
+        both_rotated(student, reference, *inputs, *tables)
+
+
+@behaviour("fused_rotation", hidden=True)
+def check_fused_rotation_other_sizes(student: Answers, reference: Answers, rng: Any) -> None:
+    """A single pair, 65 pairs, nine heads and equal numbers of everything work."""
+    for batch, heads_of_q, tokens, width in ((1, 1, 1, 2), (1, 9, 2, 130), (2, 2, 2, 2)):
+        q = numbers(rng, batch, heads_of_q, tokens, width)
+        k = numbers(rng, batch, 1 if heads_of_q == 9 else heads_of_q, tokens, width)
+        both_rotated(student, reference, q, k, *turns(rng, tokens, width))
+
+
+@behaviour("fused_rotation", hidden=True)
+def check_fused_rotation_tables_as_given(student: Answers, reference: Answers, rng: Any) -> None:
+    """cos and sin are used as they are, also where a factor makes every vector longer."""
+    q, k = numbers(rng, 1, 2, 3, 4), numbers(rng, 1, 2, 3, 4)
+    cos, sin = turns(rng, 3, 4)
+    both_rotated(student, reference, q, k, 1.2 * cos, 1.2 * sin)

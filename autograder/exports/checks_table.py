@@ -15,7 +15,8 @@ from . import Request
 
 COLUMNS = (
     "student chapter status exercise exercise_status exercise_points exercise_max_points "
-    "misconception check hidden passed weight points max_points message sentence seed"
+    "exercise_bonus misconception check hidden passed weight points max_points message sentence "
+    "seed"
 ).split()
 
 
@@ -41,11 +42,13 @@ def _rows(result: SubmissionResult, exercise: ExerciseResult) -> Iterator[list[s
         exercise.status,
         _points(exercise.points),
         _points(exercise.max_points),
+        _points(exercise.bonus),
         known,
     ]
+    most = exercise.max_points + exercise.max_bonus
     checks: list[CheckResult | None] = [*exercise.checks] or [None]
     for check in checks:
-        yield [*start, *(_cells(check, exercise.max_points / total) if check else [""] * 8),
+        yield [*start, *(_cells(check, most / total) if check else [""] * 8),
                str(result.seed)]  # fmt: skip
 
 

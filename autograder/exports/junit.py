@@ -64,12 +64,12 @@ def _case(exercise: ExerciseResult, check: CheckResult, result: SubmissionResult
 
 
 def _alone(exercise: ExerciseResult, result: SubmissionResult) -> ET.Element:
-    """An exercise without checks: nothing was handed in, or nothing could be run."""
+    """An exercise without checks: not handed in, a bonus not tried, or nothing could be run."""
     case = ET.Element("testcase", classname=exercise.id, name="exercise")
-    message = report.clean(result.note) or result.status
+    message = exercise.untried or report.clean(result.note) or result.status
     if exercise.points is None or result.status == GRADER_ERROR:
         _add(case, "error", message, "grader")
-    elif result.status == MISSING:
+    elif exercise.untried or result.status == MISSING:
         _add(case, "skipped", message)
     else:
         _add(case, "failure", message, result.status)

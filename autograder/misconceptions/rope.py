@@ -2108,6 +2108,244 @@ ROTARY_EMBEDDING = (
     ),
 )
 
+# ----------------------------------------------------------------------------- fused_rotation
+
+# Kernels are misread here in torch's operations: what they would have written where they read.
+
+
+def plain(x: Any, cos: Any, sin: Any, layout: str = "half") -> Any:
+    """x rotated rightly, cos and sin (..., seq, pairs)."""
+    from solutions.with_torch.rope import rotate_pairs
+
+    return rotate_pairs(x, cos, sin, layout)
+
+
+def read_at(x: Any, shape: Any, strides: Any, shift: int = 0) -> Any:
+    """What a kernel finds that takes x for a tensor of this shape and these strides.
+
+    Beyond the end it begins anew, where a kernel would read what it has no business with.
+    """
+    import torch
+
+    size = 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
+    memory = x.as_strided((size,), (1,))
+    place = torch.tensor(shift)
+    for n, step in zip(shape, strides, strict=True):
+        place = place[..., None] + torch.arange(n) * step
+    return memory[place % size]
+
+
+def in_order(shape: Any) -> list[int]:
+    """The strides of a contiguous tensor."""
+    return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+def fused_interleaved(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    return plain(q, cos, sin, "interleaved"), plain(k, cos, sin, "interleaved")
+
+
+def fused_clockwise(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    return plain(q, cos, -sin), plain(k, cos, -sin)
+
+
+def fused_one_after_the_other(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    def rotate(x: Any) -> Any:
+        import torch
+
+        a, b = x.float().chunk(2, dim=-1)
+        a = a * cos - b * sin
+        b = a * sin + b * cos
+        return torch.cat([a, b], dim=-1).to(x.dtype)
+
+    return rotate(q), rotate(k)
+
+
+def fused_rows_by_head(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    def rotate(x: Any) -> Any:
+        import torch
+
+        row = torch.arange(x.shape[1]) % len(cos)
+        return plain(x, cos[row][:, None], sin[row][:, None])
+
+    return rotate(q), rotate(k)
+
+
+def fused_rows_counted_on(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    """The row is the number of the program, which goes on counting through texts and heads.
+
+    Past the end of the table a masked load gives zeros.
+    """
+
+    def rotate(x: Any) -> Any:
+        out = plain(x, cos, sin)
+        out[1:], out[:1, 1:] = 0, 0
+        return out
+
+    return rotate(q), rotate(k)
+
+
+def fused_first_text(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    return tuple(plain(x[:1].expand_as(x), cos, sin) for x in (q, k))
+
+
+def fused_strides_of_q(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    return plain(q, cos, sin), plain(read_at(k, k.shape, q.stride()), cos, sin)
+
+
+def fused_contiguous(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    return tuple(plain(read_at(x, x.shape, in_order(x.shape)), cos, sin) for x in (q, k))
+
+
+def fused_padded_half(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    """The block is rounded up to a power of two, and then taken for the half."""
+
+    def rotate(x: Any) -> Any:
+        import torch
+
+        half = x.shape[-1] // 2
+        block = 1 << (half - 1).bit_length()
+        a, b = x[..., :half].float(), torch.zeros_like(x[..., :half], dtype=torch.float32)
+        there = 2 * half - block
+        b[..., :there] = x[..., block:]
+        out = torch.zeros_like(x)
+        out[..., :half] = a * cos - b * sin
+        out[..., block:] = (a * sin + b * cos)[..., :there]
+        return out
+
+    return rotate(q), rotate(k)
+
+
+def fused_without_mask(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    """Lanes past the half read and write too: the first half is stored last, over the second."""
+
+    def rotate(x: Any) -> Any:
+        out, half = plain(x, cos, sin), x.shape[-1] // 2
+        beyond = (1 << (half - 1).bit_length()) - half
+        if not beyond:
+            return out
+        strides = x.stride()
+        shape, tables = (*x.shape[:-1], beyond), (*cos.shape[:-1], beyond)
+        a, b = (read_at(x, shape, strides, n * half * strides[-1]).float() for n in (1, 2))
+        c, s = (read_at(table, tables, table.stride(), half) for table in (cos, sin))
+        out[..., half : half + beyond] = a * c - b * s
+        return out
+
+    return rotate(q), rotate(k)
+
+
+def fused_in_place(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    q_rotated, k_rotated = plain(q, cos, sin), plain(k, cos, sin)
+    return q.copy_(q_rotated), k.copy_(k_rotated)
+
+
+def fused_in_half_precision(q: Any, k: Any, cos: Any, sin: Any) -> Any:
+    def rotate(x: Any) -> Any:
+        import torch
+
+        (a, b), c, s = x.chunk(2, dim=-1), cos.to(x.dtype), sin.to(x.dtype)
+        return torch.cat([a * c - b * s, a * s + b * c], dim=-1)
+
+    return rotate(q), rotate(k)
+
+
+FUSED_ROTATION = (
+    Misconception(
+        "fused-rotation-interleaved",
+        fused_interleaved,
+        "fused_rotation_published_numbers",
+        "Your kernel pairs neighbours. In the half layout coordinate i has its partner at "
+        "i + head_dim/2.",
+        "rope-layouts",
+    ),
+    Misconception(
+        "fused-rotation-clockwise",
+        fused_clockwise,
+        "fused_rotation_published_numbers",
+        "Every pair turns the wrong way. The second coordinate of a pair enters the first one "
+        "with a minus sign, the first enters the second with a plus.",
+        "rope-plane",
+    ),
+    Misconception(
+        "fused-rotation-one-after-the-other",
+        fused_one_after_the_other,
+        "fused_rotation_published_numbers",
+        "The second coordinate was computed from the first one as it had already been turned. "
+        "Keep both as they were loaded until both results are there.",
+        "rope-plane",
+    ),
+    Misconception(
+        "fused-rotation-rows-by-head",
+        fused_rows_by_head,
+        "fused_rotation_published_numbers",
+        "The row of cos and sin was chosen by the head. It belongs to the token: which of your "
+        "program's numbers is which?",
+        "rope-kernel",
+    ),
+    Misconception(
+        "fused-rotation-rows-counted-on",
+        fused_rows_counted_on,
+        "fused_rotation_one_row_a_token",
+        "The row of cos and sin went on counting through heads and texts, past the end of the "
+        "table. Each head begins again at the row of its first token.",
+        "rope-kernel",
+    ),
+    Misconception(
+        "fused-rotation-first-text",
+        fused_first_text,
+        "fused_rotation_one_row_a_token",
+        "Every text of the batch came out as the first one. The stride of the batch axis is part "
+        "of an address too.",
+        "rope-kernel",
+    ),
+    Misconception(
+        "fused-rotation-strides-of-q",
+        fused_strides_of_q,
+        "fused_rotation_fewer_key_heads",
+        "The queries are right, but the keys were read with the strides of the queries. Each "
+        "tensor has its own: ask each for them.",
+        "rope-kernel",
+    ),
+    Misconception(
+        "fused-rotation-padded-half",
+        fused_padded_half,
+        "fused_rotation_odd_sizes",
+        "A block has a power of two of lanes, and you took that number for the half. The partner "
+        "of coordinate i lies head_dim/2 away, however wide the block is.",
+        "rope-kernel",
+    ),
+    Misconception(
+        "fused-rotation-without-mask",
+        fused_without_mask,
+        "fused_rotation_odd_sizes",
+        "Lanes past the last pair wrote into the other half. A block has a power of two of lanes; "
+        "a mask tells those without a pair to load and store nothing.",
+        "rope-kernel",
+    ),
+    Misconception(
+        "fused-rotation-contiguous",
+        fused_contiguous,
+        "fused_rotation_strides",
+        "Addresses were computed from the shape, as if the tensor lay in memory in that order. "
+        "Hand its strides to the kernel: heads often lie side by side.",
+        "rope-kernel",
+    ),
+    Misconception(
+        "fused-rotation-in-place",
+        fused_in_place,
+        "fused_rotation_leaves_inputs",
+        "q and k themselves were overwritten. Other code may hold them, so write into new tensors.",
+        "rope-kernel",
+    ),
+    Misconception(
+        "fused-rotation-in-half-precision",
+        fused_in_half_precision,
+        "fused_rotation_bfloat16",
+        "Half precision came in before the end: in cos and sin, or in products that nearly cancel. "
+        "Widen what you load to float32, and round once, when you store.",
+        "rope-precision",
+    ),
+)
+
 MISCONCEPTIONS: dict[str, tuple[Misconception, ...]] = {
     "rotate_2d": ROTATE_2D,
     "rope_angles": ROPE_ANGLES,
@@ -2118,4 +2356,5 @@ MISCONCEPTIONS: dict[str, tuple[Misconception, ...]] = {
     "score_bound": SCORE_BOUND,
     "fixed_table_cache": FIXED_TABLE_CACHE,
     "RotaryEmbedding": ROTARY_EMBEDDING,
+    "fused_rotation": FUSED_ROTATION,
 }

@@ -33,7 +33,10 @@ def listing() -> Iterator[str]:
         for exercise in exercises:
             yield f"### `{exercise.name}`"
             unit = "point" if exercise.points == 1 else "points"
-            yield f"{{ref}}`ex-{exercise.name}` · {exercise.points} {unit}"
+            worth = (
+                f"{exercise.bonus} bonus points" if exercise.bonus else f"{exercise.points} {unit}"
+            )
+            yield f"{{ref}}`ex-{exercise.name}` · {worth}"
             mine = [check for check in collected(chapter) if check.exercise == exercise.name]
             total = sum(check.weight for check in mine)
             known = course.misconceptions(exercise)

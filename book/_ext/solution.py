@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -30,10 +31,15 @@ def room_of(root: Path, chapter: str, name: str) -> str | None:
 
 
 class Solution(SphinxDirective):
-    """`{solution} chapter.name`: the reference of one exercise, closed until it is clicked."""
+    """`{solution} chapter.name`: the reference of one exercise, closed until it is clicked.
+
+    `:file:` below `solutions/` holds the answer to show, from its first decorator on, where the
+    reference has another purpose.
+    """
 
     required_arguments = 1
     has_content = False
+    option_spec = {"file": directives.unchanged}
 
     def run(self) -> list[nodes.Node]:
         if not self.config.show_solutions:
@@ -47,12 +53,13 @@ class Solution(SphinxDirective):
                 f"solutions/with_torch; nothing there is called {self.arguments[0]!r}. "
                 "Write the reference, or correct the name."
             )
+        file = self.options.get("file", f"{room}/{chapter}.py")
         text = [
             "````{dropdown} Solution",
             ":class-container: solution",
-            f"```{{literalinclude}} /solutions/{room}/{chapter}.py",
+            f"```{{literalinclude}} /solutions/{file}",
             ":language: python",
-            f":pyobject: {name}",
+            ":start-at: '@'" if "file" in self.options else f":pyobject: {name}",
             "```",
             "````",
         ]

@@ -6,13 +6,12 @@ call and nothing that `.bfloat16()` or autocast could degrade is stored. "RoForm
 """
 
 import math
+from collections.abc import Callable
 from typing import SupportsIndex
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
-
-from .kernels import kernel_for
 
 
 def rope_angles(positions: Tensor, dim: int, base: float = 10000.0) -> Tensor:
@@ -34,6 +33,13 @@ def rope_angles(positions: Tensor, dim: int, base: float = 10000.0) -> Tensor:
     frequencies = base ** (-2 * i / dim)
     # An elementwise product: autocast would run a matrix product of the two in half precision.
     return positions.to(dtype)[..., None] * frequencies.to(dtype).to(device)
+
+
+def no_kernel(q: Tensor, k: Tensor) -> None:
+    """No kernel for anything; the package around this file puts the choice of its kernels here."""
+
+
+kernel_for: Callable[[Tensor, Tensor], Callable[..., tuple[Tensor, Tensor]] | None] = no_kernel
 
 
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
@@ -69,8 +75,8 @@ def rotate(
 ) -> tuple[Tensor, Tensor]:
     """Rotate queries and keys with tables that every layer of a model may share.
 
-    Where there is a kernel for them (see `kernel_for`) that takes both in one pass over memory;
-    otherwise `rotate_pairs` for each.
+    By a kernel that takes both in one pass over memory, where `kernel_for` knows one for them;
+    otherwise by `rotate_pairs` for each.
 
     Shapes: q (..., heads, seq, dim), k the same with any number of heads; cos and sin
         (..., seq, pairs), one row for each token, which all heads share, pairs ≤ dim/2; results
@@ -193,3 +199,25 @@ class RotaryEmbedding(nn.Module):
             )
         angles = rope_angles(positions, self.head_dim, self.base)
         return rotate(q, k, angles.cos(), angles.sin(), self.layout)
+
+
+def fused_rotation(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    """Rotate queries and keys in the half layout: coordinates i and i + head_dim/2 are a pair.
+
+    Meant for a kernel of your own, which reads each number once and writes each once.
+
+    Shapes: q (batch, heads, seq, head_dim), and k the same with as many heads or fewer. cos and sin
+        (seq, head_dim/2): a row for each token, for all texts and heads. Results like q and k. No
+        size but that of head_dim, which is even, has to be a multiple of anything.
+    Dtype: q and k float32, bfloat16 or float16, and so are the results; cos and sin float32.
+        Computed in float32, and rounded once, at the end.
+    Memory: q and k lie in memory in any order (see `stride()`), cos and sin row by row. Results are
+        new tensors; q and k stay as they are. No gradient is asked for.
+
+    >>> q = torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]])
+    >>> fused_rotation(q, q, torch.tensor([[0.0, 1.0]]), torch.tensor([[1.0, 0.0]]))[0]
+    tensor([[[[-3.,  2.,  1.,  4.]]]])
+    """
+    # What a kernel computes, in torch's operations, which run where Triton is missing too. The
+    # model answer as a kernel is kernels/fused_rotation.py.
+    return rotate_pairs(q, cos, sin, "half"), rotate_pairs(k, cos, sin, "half")

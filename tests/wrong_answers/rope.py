@@ -1293,3 +1293,85 @@ class BaseMustBeAFloat(Rotary):
         if not isinstance(base, float):
             raise TypeError("base must be a float")
         super().__init__(head_dim, base, layout)
+
+
+# ----------------------------------------------------------------------------- fused_rotation
+
+
+def each(rotate):
+    """An answer from a function of one tensor."""
+    return lambda q, k, cos, sin: (rotate(q, cos, sin), rotate(k, cos, sin))
+
+
+def turned(x, cos, sin):
+    return right_torch.rotate_pairs(x, cos, sin, "half")
+
+
+def products_rounded(x, cos, sin):
+    (a, b), kind = x.float().chunk(2, dim=-1), x.dtype
+    first = (a * cos).to(kind) - (b * sin).to(kind)
+    return torch.cat([first, (a * sin).to(kind) + (b * cos).to(kind)], dim=-1)
+
+
+def through_bfloat16(x, cos, sin):
+    return turned(x.bfloat16(), cos, sin).to(x.dtype)
+
+
+def sines_from_cosines(x, cos, sin):
+    return turned(x, cos, torch.sign(sin) * (1 - cos.square()).clamp(min=0).sqrt())
+
+
+def at_most_64_pairs(x, cos, sin):
+    out = turned(x, cos, sin)
+    out.unflatten(-1, (2, -1))[..., 64:] = 0
+    return out
+
+
+def at_most_8_heads(x, cos, sin):
+    out = turned(x, cos, sin)
+    out[:, 8:] = 0
+    return out
+
+
+def coordinates_side_by_side(x, cos, sin):
+    """All strides but the last are asked for."""
+    strides = (*x.stride()[:-1], 1)
+    size = 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
+    place = torch.tensor(0)
+    for n, step in zip(x.shape, strides, strict=True):
+        place = place[..., None] + torch.arange(n) * step
+    return turned(x.as_strided((size,), (1,))[place % size], cos, sin)
+
+
+WRONG["fused_rotation"] = {
+    "tables_cast": each(lambda x, cos, sin: turned(x, cos.to(x.dtype), sin.to(x.dtype))),
+    "tables_in_float16": each(lambda x, cos, sin: turned(x, cos.half(), sin.half())),
+    "float16_stays_float16": each(
+        lambda x, cos, sin: (
+            products_rounded(x, cos, sin) if x.dtype == torch.float16 else turned(x, cos, sin)
+        )
+    ),
+    "products_rounded": each(products_rounded),
+    "through_bfloat16": each(through_bfloat16),
+    "sines_from_cosines": each(sines_from_cosines),
+    "at_most_64_pairs": each(at_most_64_pairs),
+    "at_most_8_heads": each(at_most_8_heads),
+    "coordinates_side_by_side": each(coordinates_side_by_side),
+    "float32_stays": each(lambda x, cos, sin: turned(x.float(), cos, sin)),
+    "keys_as_they_are": lambda q, k, cos, sin: (turned(q, cos, sin), k),
+    "queries_in_place": lambda q, k, cos, sin: (q.copy_(turned(q, cos, sin)), turned(k, cos, sin)),
+    "tables_in_place": lambda q, k, cos, sin: (
+        turned(q, cos, sin),
+        turned(k, cos, sin),
+        cos.mul_(2),
+    )[:2],
+    "keys_like_queries": lambda q, k, cos, sin: (
+        turned(q, cos, sin),
+        turned(k, cos, sin).expand_as(q) if k.shape[1] == 1 else turned(k, cos, sin),
+    ),
+    "first_key_head_alone": lambda q, k, cos, sin: (
+        turned(q, cos, sin),
+        torch.cat([turned(k[:, :1], cos, sin), k[:, 1:]], dim=1),
+    ),
+    "stacked": lambda q, k, cos, sin: turned(torch.cat([q, k], dim=1), cos, sin),
+}

@@ -129,3 +129,11 @@ class RotaryEmbedding(nn.Module):
         if positions.ndim == 2:
             cis = cis.unsqueeze(1)
         return self._turn(q, cis), self._turn(k, cis)
+
+
+def fused_rotation(q, k, cos, sin):
+    turned = []
+    for x in (q, k):
+        z = torch.complex(*x.float().chunk(2, dim=-1)) * torch.complex(cos, sin)
+        turned.append(torch.cat([z.real, z.imag], dim=-1).to(x.dtype))
+    return tuple(turned)

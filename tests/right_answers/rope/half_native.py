@@ -162,3 +162,13 @@ class RotaryEmbedding(torch.nn.Module):
         if self.layout == "interleaved":
             y = y[..., torch.argsort(order)]
         return y.to(x.dtype)
+
+
+def fused_rotation(q, k, cos, sin):
+    cos, sin = torch.cat([cos, cos], -1), torch.cat([sin, sin], -1)
+
+    def rotate(x):
+        first, second = x.float().chunk(2, dim=-1)
+        return (x.float() * cos + torch.cat((-second, first), dim=-1) * sin).type_as(x)
+
+    return rotate(q), rotate(k)

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+import triton
+import triton.language as tl
 
 Tables = namedtuple("Tables", "cos sin")
 
@@ -127,3 +129,35 @@ class RotaryEmbedding(torch.nn.Module):
         out[..., self.first] = (a * angles.cos() - b * angles.sin()).to(x.dtype)
         out[..., self.second] = (a * angles.sin() + b * angles.cos()).to(x.dtype)
         return out
+
+
+@triton.jit
+def rotate_vector(x, out, cos, sin, heads, tokens, half: tl.constexpr, size: tl.constexpr):
+    """One vector a program, numbered through texts, heads and tokens; x is contiguous."""
+    number = tl.program_id(axis=0)
+    token = number % tokens
+    i = tl.arange(0, size)
+    known = i < half
+    turn_by, turn_up = (
+        tl.load(cos + token * half + i, mask=known),
+        tl.load(sin + token * half + i, mask=known),
+    )
+    first = x + number * 2 * half + i
+    second = first + half
+    a = tl.load(first, mask=known, other=0.0).to(tl.float32)
+    b = tl.load(second, mask=known, other=0.0).to(tl.float32)
+    first = out + number * 2 * half + i
+    tl.store(first, a * turn_by - b * turn_up, mask=known)
+    tl.store(first + half, b * turn_by + a * turn_up, mask=known)
+
+
+def fused_rotation(q, k, cos, sin):
+    def turn(x):
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        batch, heads, tokens, dim = x.shape
+        size = triton.next_power_of_2(dim // 2)
+        rotate_vector[(batch * heads * tokens,)](x, out, cos, sin, heads, tokens, dim // 2, size)
+        return out
+
+    return Rotated(q=turn(q), k=turn(k))

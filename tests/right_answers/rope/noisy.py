@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 import torch
 import torch.nn as nn
+import triton
+import triton.language as tl
 
 print("loading my answers ...")
 SCRATCH = []
@@ -174,3 +176,37 @@ class RotaryEmbedding(nn.Module):
 
 
 log("module loaded")
+
+
+@triton.jit
+def both(q, k, q_out, k_out, c, s, n, half, q_strides, k_strides, P: tl.constexpr, T: tl.constexpr):
+    """The last axis of the grid is q's heads, then k's; a program takes T tokens of one head."""
+    batch, head = tl.program_id(0), tl.program_id(2)
+    token = tl.program_id(1) * T + tl.arange(0, T)[:, None]
+    d = tl.arange(0, P)[None, :]
+    there = (token < n) & (d < half)
+    cos = tl.load(c + token * half + d, there, 0.0)
+    sin = tl.load(s + token * half + d, there, 0.0)
+    if head < tl.num_programs(2) - k_strides[4]:
+        at = batch * q_strides[0] + head * q_strides[1] + token * q_strides[2] + d * q_strides[3]
+        x, y = tl.load(q + at, there), tl.load(q + at + half * q_strides[3], there)
+        x, y = x.to(tl.float32), y.to(tl.float32)
+        tl.store(q_out + at, x * cos - y * sin, there)
+        tl.store(q_out + at + half * q_strides[3], x * sin + y * cos, there)
+    else:
+        head -= tl.num_programs(2) - k_strides[4]
+        at = batch * k_strides[0] + head * k_strides[1] + token * k_strides[2] + d * k_strides[3]
+        x, y = tl.load(k + at, there), tl.load(k + at + half * k_strides[3], there)
+        x, y = x.to(tl.float32), y.to(tl.float32)
+        tl.store(k_out + at, x * cos - y * sin, there)
+        tl.store(k_out + at + half * k_strides[3], x * sin + y * cos, there)
+
+
+def fused_rotation(q, k, cos, sin):
+    log("one launch for both", q.stride(), k.stride())
+    out = [torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device) for x in (q, k)]
+    batch, heads, n, dim = q.shape
+    grid = (batch, triton.cdiv(n, 4), heads + k.shape[1])
+    strides = (*q.stride(),), (*k.stride(), k.shape[1])
+    both[grid](q, k, *out, cos, sin, n, dim // 2, *strides, P=triton.next_power_of_2(dim // 2), T=4)
+    return out

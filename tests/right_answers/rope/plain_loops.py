@@ -181,3 +181,16 @@ class RotaryEmbedding(torch.nn.Module):
             result[..., first] = a * cos - b * sin
             result[..., second] = a * sin + b * cos
         return result.to(x.dtype)
+
+
+def fused_rotation(q, k, cos, sin):
+    out = []
+    for x in (q, k):
+        half = x.shape[-1] // 2
+        new = torch.zeros_like(x)
+        for t, i in itertools.product(range(x.shape[2]), range(half)):
+            a, b = x[:, :, t, i].float(), x[:, :, t, i + half].float()
+            c, s = float(cos[t, i]), float(sin[t, i])
+            new[:, :, t, i], new[:, :, t, i + half] = a * c - b * s, a * s + b * c
+        out.append(new)
+    return out

@@ -160,3 +160,15 @@ class RotaryEmbedding(nn.Module):
         q_rotated = self.rotate(q.float(), cos, sin).type_as(q)
         k_rotated = self.rotate(k.float(), cos, sin).type_as(k)
         return q_rotated, k_rotated
+
+
+def fused_rotation(q, k, cos, sin):
+    def rotate(x):
+        a, b = x.float().chunk(2, dim=-1)
+        out = torch.empty(x.shape, dtype=torch.float32, device=x.device)
+        first, second = out.chunk(2, dim=-1)
+        torch.mul(a, cos, out=first).addcmul_(b, sin, value=-1)
+        torch.mul(b, cos, out=second).addcmul_(a, sin)
+        return out.to(x.dtype)
+
+    return rotate(q), rotate(k)

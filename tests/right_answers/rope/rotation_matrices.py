@@ -171,3 +171,13 @@ class RotaryEmbedding(torch.nn.Module):
             return tuple(
                 torch.einsum("...ij,...j->...i", matrix, x.to(wide)).to(x.dtype) for x in (q, k)
             )
+
+
+def fused_rotation(q, k, cos, sin):
+    matrix = torch.stack([torch.stack([cos, -sin]), torch.stack([sin, cos])]).double()
+
+    def rotate(x):
+        pairs = x.double().unflatten(-1, (2, -1))
+        return torch.einsum("ijtp,bhtjp->bhtip", matrix, pairs).flatten(-2).to(x.dtype)
+
+    return rotate(q), rotate(k)

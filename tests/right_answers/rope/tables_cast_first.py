@@ -3,6 +3,7 @@
 Half precision then rounds in between; that is as right as rounding once at the end.
 """
 
+import numba
 import numpy as np
 import torch
 
@@ -125,3 +126,21 @@ class RotaryEmbedding(torch.nn.Module):
             first, second = x.chunk(2, -1)
             return torch.cat([-second, first], -1)
         return torch.stack([-x[..., 1::2], x[..., ::2]], -1).reshape(x.shape)
+
+
+@numba.njit
+def turn_rows(x, cos, sin, out):
+    for b, h, t, i in np.ndindex(x.shape[0], x.shape[1], *cos.shape):
+        first, second = x[b, h, t, i], x[b, h, t, i + cos.shape[1]]
+        out[b, h, t, i] = first * cos[t, i] - second * sin[t, i]
+        out[b, h, t, i + cos.shape[1]] = first * sin[t, i] + second * cos[t, i]
+
+
+def fused_rotation(q, k, cos, sin):
+    def rotate(x):
+        wide = x.float().numpy()
+        out = np.empty_like(wide)
+        turn_rows(wide, cos.numpy(), sin.numpy(), out)
+        return torch.from_numpy(out).to(x.dtype)
+
+    return rotate(q), rotate(k)
