@@ -430,7 +430,10 @@ def test_a_sandbox_that_died_is_replaced() -> None:
     with submitted(code) as session:
         assert ask(session, "f", 0) == 1
         psutil.Process(session._process._home.pid).kill()  # type: ignore[union-attr]
-        assert ask(session, "f", 0) == 1 or session.status == "crashed"
+        try:
+            assert ask(session, "f", 0) == 1
+        except Gone:  # the worker was gone before it answered
+            assert session.status == "crashed"
     with submitted(code) as session:
         assert ask(session, "f", 0) == 1 and session.status == "graded"
 
