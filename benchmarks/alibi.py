@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import resource
 import statistics
 import subprocess
@@ -32,12 +31,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from benchmarks import peers
+from benchmarks import peers, tables
 from solutions.with_numpy.alibi import alibi_slopes
 from solutions.with_torch.alibi import alibi_for_flex, alibi_sdpa, causal_bias
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
 SHAPES = {"cpu": (1, 8, 4096, 64), "cuda": (1, 32, 8192, 128)}
 THREADS = 2
 Attention = Callable[[], Tensor]
@@ -119,7 +117,7 @@ def main() -> int:
     )
     parser.add_argument("--cuda", action="store_true", help="on the GPU")
     parser.add_argument("--rounds", type=int, default=9, help="how often each is timed (9)")
-    parser.add_argument("--write", action="store_true", help=f"keep it in {RESULTS.name}/")
+    parser.add_argument("--write", action="store_true", help="keep it in benchmarks/results")
     parser.add_argument("--one", choices=WAYS, help=argparse.SUPPRESS)
     given = parser.parse_args()
     device = "cuda" if given.cuda else "cpu"
@@ -146,9 +144,8 @@ def main() -> int:
             f"{way['mebibytes']:8.0f} MiB more"
         )
     if given.write:
-        RESULTS.mkdir(exist_ok=True)
-        named = re.sub(r"[^a-z0-9]+", "_", record["device"].lower()).strip("_")
-        (RESULTS / f"alibi_{named}.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        text = json.dumps(record, indent=1) + "\n"
+        tables.file_of("alibi", record["device"]).write_text(text, "utf-8")
     if failed:
         print(f"FAILED: {', '.join(failed)}")
     return 1 if failed else 0

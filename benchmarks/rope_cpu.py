@@ -35,11 +35,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch
 
-from benchmarks import peers
+from benchmarks import peers, tables
 from solutions.with_torch.rope import RotaryEmbedding, rope_angles, rotate
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULT = ROOT / "benchmarks" / "results" / "rope_cpu.json"
+RESULT = tables.file_of("rope", "cpu")
 SHAPE = (1, 32, 2048, 128)
 THREADS = 2
 ALLOCATORS = {
@@ -125,7 +125,6 @@ def main() -> int:
     print(f"\nThe first column's copy takes {copied[0] / copied[1]:.1f} times the second's.")
     print(", ".join(f"{name} {number}" for name, number in versions.items()))
     if given.write:
-        RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
     return 0
 

@@ -36,11 +36,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 from torch import Tensor
 
-from benchmarks import peers
+from benchmarks import peers, tables
 from solutions.with_torch.rope import rope_angles, rotate
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
 SECONDS = 400  # for tests and measurements; the attention that follows takes a minute more
 TEST_SECONDS = 90
 CYCLES_TO_WAIT = 2_000_000  # about a millisecond: longer than any launch takes
@@ -255,7 +254,7 @@ def main() -> int:
     if given.tune:
         tuned(Clock())
         return 0
-    target = RESULTS / f"rope_{re.sub(r'[^a-z0-9]+', '_', device.lower()).strip('_')}.json"
+    target = tables.file_of("rope", device)
     if not given.no_tests:
         record["tests"] = device_tests()
         keep(record, target)

@@ -6,6 +6,7 @@ Why: a number on a page is one that a run wrote down. Where none was measured, t
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ NOT_ON_A_GPU = (
     "**Not measured on a GPU.** No machine with one has run `make gpu` for this page yet, so it "
     "shows no number of one."
 )
+
+
+def file_of(benchmark: str, device: str) -> Path:
+    """Where a benchmark keeps what it measured on a device, called as its maker calls it."""
+    return RESULTS / f"{benchmark}_{re.sub(r'[^a-z0-9]+', '_', device.lower()).strip('_')}.json"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:

@@ -48,13 +48,9 @@ def kernel_for(q: Tensor, k: Tensor) -> Callable[..., tuple[Tensor, Tensor]] | N
         return None
     if q.device.type == "cuda" and q.is_floating_point():
         return _rotate_of("rope", "triton")
+    wide = q.dtype in (torch.float32, torch.float64)
     large = q.numel() + k.numel() >= WORTH_COMPILING
-    if (
-        q.device.type == "cpu"
-        and large
-        and not _forked
-        and q.dtype in (torch.float32, torch.float64)
-    ):
+    if q.device.type == "cpu" and wide and large and not _forked:
         return _rotate_of("rope_cpu", "numba")
     return None
 
